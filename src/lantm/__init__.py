@@ -1,0 +1,65 @@
+"""Neural memories whose heads move by Lie group actions."""
+
+from lantm.cells import (
+    Access,
+    Cell,
+    Gate,
+    Head,
+    HeadTrace,
+    LieAccess,
+    LSTMCell,
+    MemoryCell,
+    RandomAccess,
+    Trace,
+)
+from lantm.checkpoint import load_tree, save_tree
+from lantm.keyspaces import SPACES, EmbeddedKeySpace, KeySpace, Plane, Rotation, Sphere
+from lantm.layer import MemoryLayer
+from lantm.memory import Memory
+from lantm.models import MODELS, ModelConfig, build_cell, build_machine
+from lantm.optimiser import rmsprop
+from lantm.seq2seq import Machine, MachineTrace, Scores, Vocabulary, answer_loss, score
+from lantm.unroll import init_states, unroll, unroll_traced
+from lantm.weighting import InverseSquare, Softmax, Weighting
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "MODELS",
+    "SPACES",
+    "Access",
+    "Cell",
+    "EmbeddedKeySpace",
+    "Gate",
+    "Head",
+    "HeadTrace",
+    "InverseSquare",
+    "KeySpace",
+    "LSTMCell",
+    "LieAccess",
+    "Machine",
+    "MachineTrace",
+    "Memory",
+    "MemoryCell",
+    "MemoryLayer",
+    "ModelConfig",
+    "Plane",
+    "RandomAccess",
+    "Rotation",
+    "Scores",
+    "Softmax",
+    "Sphere",
+    "Trace",
+    "Vocabulary",
+    "Weighting",
+    "answer_loss",
+    "build_cell",
+    "build_machine",
+    "init_states",
+    "load_tree",
+    "rmsprop",
+    "save_tree",
+    "score",
+    "unroll",
+    "unroll_traced",
+]

@@ -1,0 +1,65 @@
+"""Trees of arrays on disk, as safetensors files: loading one executes nothing."""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+Tree = TypeVar("Tree")
+
+
+def save_tree(path: str | Path, tree: PyTree, metadata: dict[str, str] | None = None) -> None:
+    """Write every array under its path in the tree. The file appears whole or not at all."""
+    arrays = {name: np.asarray(leaf) for name, leaf in named_arrays(tree).items()}
+    write_atomically(Path(path), save(arrays, metadata))
+
+
+def load_tree(path: str | Path, like: Tree) -> Tree:
+    """`like` with every array taken from the file, where names, shapes and types have to agree."""
+    expected = named_arrays(like)
+    try:
+        with safe_open(path, framework="numpy") as file:
+            found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a safetensors file or is damaged: {error}") from None
+    if found.keys() != expected.keys():
+        odd = sorted(found.keys() ^ expected.keys())
+        raise ValueError(f"{path} does not fit: {odd[0]} is only on one side ({len(odd)} such)")
+    for name, leaf in expected.items():
+        here = found[name]
+        if here.shape != leaf.shape or here.dtype != leaf.dtype:
+            raise ValueError(
+                f"{path} does not fit: {name} is {here.dtype}{list(here.shape)}, "
+                f"expected {leaf.dtype}{list(leaf.shape)}"
+            )
+    arrays, rest = eqx.partition(like, eqx.is_array)
+    names = list(expected)
+    leaves = [jnp.asarray(found[name]) for name in names]
+    return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), leaves), rest)
+
+
+def named_arrays(tree: PyTree) -> dict[str, jax.Array]:
+    """Every array of a tree under its path, such as `cell.access.read.initial_key`."""
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_array))
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write under a temporary name, sync, rename: a crash leaves the old file or the new one."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
+        try:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise

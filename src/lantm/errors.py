@@ -1,0 +1,30 @@
+"""One clear sentence for each argument that cannot be right."""
+
+import difflib
+from collections.abc import Iterable
+
+
+def require_positive(**sizes: int) -> None:
+    """Every size has to be a whole number of at least 1."""
+    for name, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, got {size!r}")
+
+
+def require_one_of(name: str, value: str, allowed: Iterable[str]) -> None:
+    """The value has to be one of the allowed names; the nearest one is suggested."""
+    names = list(allowed)
+    if value not in names:
+        near = difflib.get_close_matches(str(value), names, n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        raise ValueError(f"{name} must be one of {', '.join(names)}; got {value!r}{hint}")
+
+
+def require_shape(name: str, shape: tuple[int, ...], *expected: int | str) -> None:
+    """The shape has to be `expected`, where a word stands for any size."""
+    fits = len(shape) == len(expected) and all(
+        isinstance(want, str) or size == want for size, want in zip(shape, expected, strict=True)
+    )
+    if not fits:
+        wanted = ", ".join(map(str, expected))
+        raise ValueError(f"{name} must have shape ({wanted}), got {tuple(shape)}")

@@ -1,0 +1,81 @@
+"""What a key space is: a manifold of keys with a Lie group acting on it (paper, section 3).
+
+Everything here speaks of one key and one group element; `jax.vmap` adds the batch.
+"""
+
+import abc
+from typing import Any, TypeAlias
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+Key: TypeAlias = Float[Array, " key_size"]
+"""A point of the manifold K, in the coordinates of the space around it."""
+
+Action: TypeAlias = Any
+"""An element of the Lie group A, as the key space represents it: an array or a tuple of arrays."""
+
+Scalar: TypeAlias = Float[Array, ""]
+
+
+class KeySpace(eqx.Module):
+    """A manifold K of keys, a Lie group A that acts on it, and a distance that A preserves."""
+
+    key_size: eqx.AbstractVar[int]
+    """Numbers in a key."""
+    action_size: eqx.AbstractVar[int]
+    """Numbers a controller emits to choose a group element."""
+
+    @abc.abstractmethod
+    def project(self, raw: Key) -> Key:
+        """pi: any vector to a point of the manifold."""
+
+    @abc.abstractmethod
+    def action(self, raw: Float[Array, " action_size"]) -> Action:
+        """a(h): a controller's raw output to a group element."""
+
+    @abc.abstractmethod
+    def act(self, action: Action, key: Key) -> Key:
+        """a . q"""
+
+    @abc.abstractmethod
+    def mix(self, gate: Scalar, candidate: Key, key: Key) -> Key:
+        """From `key` (gate 0) to `candidate` (gate 1): section 3.3 with gate = 1 - t."""
+
+    @abc.abstractmethod
+    def mix_action(self, gate: Scalar, new: Action, old: Action) -> Action:
+        """From `old` (gate 0) to `new` (gate 1): appendix B with gate = r."""
+
+    @abc.abstractmethod
+    def squared_distance(
+        self, key: Key, keys: Float[Array, "slots key_size"]
+    ) -> Float[Array, " slots"]:
+        """d(q, k_i)^2, which unlike d is smooth where the head sits on a key."""
+
+    @abc.abstractmethod
+    def identity(self) -> Action:
+        """The group element that moves nothing."""
+
+    @abc.abstractmethod
+    def inverse(self, action: Action) -> Action:
+        """The group element that undoes `action`."""
+
+    @abc.abstractmethod
+    def compose(self, second: Action, first: Action) -> Action:
+        """The group element that does `first`, then `second`."""
+
+
+class EmbeddedKeySpace(KeySpace):
+    """A manifold inside R^n, with R^n's distance and, projected back, R^n's straight lines.
+
+    The group has to act by isometries of R^n.
+    """
+
+    def mix(self, gate: Scalar, candidate: Key, key: Key) -> Key:
+        return self.project(gate * candidate + (1 - gate) * key)
+
+    def squared_distance(
+        self, key: Key, keys: Float[Array, "slots key_size"]
+    ) -> Float[Array, " slots"]:
+        return jnp.sum((keys - key[None, :]) ** 2, axis=-1)

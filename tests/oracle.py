@@ -1,0 +1,437 @@
+"""Check the library against evaluations of the authors' own program.
+
+    python tests/oracle.py FIXTURE.json.gz ...
+
+One line per fixture with its largest relative error, in double precision, over predictions, keys,
+weights, readings, losses, scores, gradients and three RMSProp updates. Exits with 1 if any is above
+the bound.
+
+Everything is computed by the library's public parts from the fixture's parameters: `assemble` puts
+them into a machine. What nobody would want of the program lives here alone, see `DoubledGate` and
+`initial_state`.
+"""
+
+import gzip
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array
+
+import lantm
+from lantm.cells import Gate, MemoryState, RandomAccess, State, TapeKeys, Trace
+from lantm.checkpoint import named_arrays
+from lantm.keyspaces.sphere import normalise
+from lantm.memory import InitialMemory
+
+BOUND = 1e-8
+EPSILON = 1e-10
+"""The program's guard in normalisations."""
+ENDS = (("read", "[1]"), ("write", ""))
+"""The heads, and how the program numbers them."""
+
+Params = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Fixture:
+    """One evaluation of the program, as described beside the fixtures."""
+
+    path: Path
+    data: dict[str, Any]
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Fixture":
+        with gzip.open(path) as file:
+            return cls(Path(path), json.load(file))
+
+    @property
+    def opt(self) -> dict[str, Any]:
+        return self.data["opt"]
+
+    @property
+    def params(self) -> Params:
+        return {name: jnp.asarray(p["values"], float) for name, p in self.data["params"].items()}
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """[batch, time], counted from 0."""
+        return np.asarray(self.data["tokens"]).T - 1
+
+    @property
+    def encoder_steps(self) -> int:
+        return sum(not step["answerphase"] for step in self.data["steps"])
+
+    @property
+    def is_lie(self) -> bool:
+        return self.opt["model"] in ("lantm", "slantm")
+
+    @property
+    def is_sphere(self) -> bool:
+        return self.opt["model"] == "slantm"
+
+    def rows(self, layer: str, *names: str) -> np.ndarray:
+        """The rows of the named slices of a layer (`controller_output` or `init_state`)."""
+        slices = {
+            re.sub(r"^(memory\.)?\d+\.", "", s["name"]): s for s in self.data["splits"][layer]
+        }
+        pieces = [slices[name] for name in names]
+        return np.concatenate([p["offset0"] + np.arange(p["size"]) for p in pieces])
+
+    def steps(self, name: str) -> np.ndarray:
+        """What every step says of `name`: [batch, time, ...]."""
+        return np.swapaxes([step[name] for step in self.data["steps"]], 0, 1)
+
+    def written(self, name: str) -> np.ndarray:
+        return np.swapaxes([step["written"][name] for step in self.data["steps"]], 0, 1)
+
+
+# ---- the program's parameters in a machine of ours
+
+
+def model_config(fixture: Fixture) -> lantm.ModelConfig:
+    opt = fixture.opt
+    sizes = {
+        "hidden_size": opt["rnn_size"],
+        "layers": opt["num_lstm_layers"],
+        "embedding_size": opt["embedding_size"],
+        "memory_width": opt["mem_width"],
+    }
+    if opt["model"] == "lstm":
+        return lantm.ModelConfig("lstm", **sizes)
+    if opt["model"] == "ram":
+        name = "ram_tape" if opt["tape"] else "ram"
+        sharpen = opt["wt_sharpening"]
+        return lantm.ModelConfig(name, **sizes, key_size=opt["key_dim"], sharpen=sharpen)
+    space = "bounded_sphere" if opt["bound_act"] else "sphere"
+    if not fixture.is_sphere:
+        space = f"plane of {fixture.path.name}"
+        plane = lantm.Plane(opt["key_dim"], bounded=opt["bound_act"])
+        lantm.SPACES[space] = lambda key: plane
+    return lantm.ModelConfig(
+        opt["model"] + {"InvNormalize": "", "SoftMax": "_s"}[opt["weight_method"]],
+        **sizes,
+        space=space,
+        action_interpolation=opt["act_interp"],
+        read_gate_bias=float(opt["bias_gate_read"]),
+        write_gate_bias=float(opt["bias_gate_write"]),
+        read_action_gate_bias=float(opt["bias_gate_act_read"]),
+        write_action_gate_bias=float(opt["bias_gate_act_write"]),
+    )
+
+
+def interface_rows(fixture: Fixture) -> np.ndarray:
+    """The program's controller outputs in the order of our interface."""
+    opt = fixture.opt
+    names = ["pred"]
+    if opt["model"] == "ram":
+        names += ["write_vec", "write_strength_t", "key_read[1]", "key_write"]
+        names += ["gate_link[1]"] * opt["tape"] + ["sharpen_coef"] * opt["wt_sharpening"]
+    if fixture.is_lie:
+        names += ["write_vec", "write_strength_t", "read_val2pred_coef[1]"]
+        for end, one in ENDS:
+            key = f"key_pre{end}_t{one}"
+            turn = [f"rot_axis_pre{end}{one}", f"rot_ang_pre{end}{one}"]
+            action = turn if fixture.is_sphere else [f"act_{end}{one}"]
+            names += [key, f"gate_{end}{one}", *action]
+            names += [f"gate_act_{end}{one}"] * opt["act_interp"]
+        names += ["temperature[1]"] * (opt["weight_method"] == "SoftMax")
+    return fixture.rows("controller_output", *names)
+
+
+class DoubledGate(Gate):
+    """The program's gate of the read action: a second sigmoid on top of the first."""
+
+    def __call__(self, raw: Array) -> Array:
+        return jax.nn.sigmoid(jax.nn.sigmoid(raw) + self.bias)
+
+
+def assemble(fixture: Fixture, params: Params) -> lantm.Machine:
+    """The fixture's machine, differentiable in the program's parameters."""
+    vocabulary = lantm.Vocabulary(fixture.opt["vocab_size"] - 3)
+    machine = lantm.build_machine(model_config(fixture), vocabulary, key=jax.random.key(0))
+    machine = with_program_constants(fixture, machine)
+    ours = named_arrays(machine)
+    theirs = our_parameters(fixture, params)
+    assert ours.keys() == theirs.keys(), ours.keys() ^ theirs.keys()
+    assert all(ours[name].shape == theirs[name].shape for name in ours)
+    arrays, rest = eqx.partition(machine, eqx.is_array)
+    leaves = [theirs[name] for name in ours]
+    return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), leaves), rest)
+
+
+def with_program_constants(fixture: Fixture, machine: lantm.Machine) -> lantm.Machine:
+    """The program's number of initial memories, its epsilons (keys a little inside the sphere,
+    weights that sum to a little less than one) and its doubled gate.
+    """
+    opt = fixture.opt
+    if opt["model"] != "lstm":
+        sizes = opt["init_mem_length"], opt["key_dim"], opt["mem_width"]
+        bias = float(opt["bias_init_mem_strength"])
+        memory = InitialMemory(*sizes, strength_bias=bias, key=jax.random.key(0))
+        machine = eqx.tree_at(lambda m: m.cell.initial_memory, machine, memory)
+    if opt["model"] == "ram":
+        options = {"tape": opt["tape"], "sharpen": opt["wt_sharpening"], "leak": EPSILON}
+        access = RandomAccess(opt["key_dim"], **options, key=jax.random.key(0))
+        return eqx.tree_at(lambda m: m.cell.access, machine, access)
+    if fixture.is_lie:
+        weightings = {"InvNormalize": lantm.InverseSquare, "SoftMax": lantm.Softmax}
+        weighting = weightings[opt["weight_method"]](leak=EPSILON)
+        machine = eqx.tree_at(lambda m: m.cell.access.weighting, machine, weighting)
+    if fixture.is_lie and opt["act_interp"]:
+        gate = DoubledGate(float(opt["bias_gate_act_read"]))
+        machine = eqx.tree_at(lambda m: m.cell.access.read.action_gate, machine, gate)
+    if fixture.is_sphere:
+        sphere = lantm.Sphere(jnp.zeros(()) if opt["bound_act"] else None, softening=EPSILON)
+        for end in ("read", "write"):
+            machine = eqx.tree_at(
+                lambda m, end=end: getattr(m.cell.access, end).space, machine, sphere
+            )
+    return machine
+
+
+def our_parameters(fixture: Fixture, params: Params) -> Params:
+    """The program's parameters under the names and in the order of ours."""
+    rows = interface_rows(fixture)
+    ours = {
+        "embedding.weight": params["embedding.weight"],
+        "cell.interface.weight": params["ctrl.weight"][rows],
+        "cell.interface.bias": params["ctrl.bias"][rows],
+    }
+    for i in range(fixture.opt["num_lstm_layers"]):
+        layer = f"cell.controller.layers.{i}"
+        for part in ("weight", "bias"):
+            ours[f"{layer}.from_input.{part}"] = params[f"lstm{i + 1}.i2h.{part}"]
+            ours[f"{layer}.from_hidden.{part}"] = params[f"lstm{i + 1}.h2h.{part}"]
+        ours[f"{layer}.initial.hidden"] = initial(fixture, params, f"controller.{i + 1}.lstm_h")
+        ours[f"{layer}.initial.cell"] = initial(fixture, params, f"controller.{i + 1}.lstm_c")
+    if fixture.opt["model"] != "lstm":
+        ours |= memory_parameters(fixture, params)
+    if fixture.opt["tape"]:
+        for name in TapeKeys._fields:
+            ours[f"cell.access.initial_tape.{name}"] = initial(fixture, params, f"{name}_keys[1]")
+    if fixture.is_lie:
+        for end, one in ENDS:
+            ours |= head_parameters(fixture, params, end, one)
+    return ours
+
+
+def memory_parameters(fixture: Fixture, params: Params) -> Params:
+    slots = range(1, fixture.opt["init_mem_length"] + 1)
+
+    def stacked(name: str) -> Array:
+        return jnp.stack([initial(fixture, params, f"{name}[{i}]") for i in slots])
+
+    return {
+        "cell.readout.weight": params["read2pred.weight"],
+        "cell.readout.bias": params["read2pred.bias"],
+        "cell.initial_reading": initial(fixture, params, "read_val[1]"),
+        "cell.initial_memory.keys": stacked("keys_"),
+        "cell.initial_memory.values": stacked("mem"),
+        "cell.initial_memory.strengths": stacked("mem_strength")[:, 0],
+    }
+
+
+def head_parameters(fixture: Fixture, params: Params, end: str, one: str) -> Params:
+    head = f"cell.access.{end}"
+    ours = {f"{head}.initial_key": initial(fixture, params, f"key_{end}{one}")}
+    if fixture.opt["act_interp"]:
+        names = [f"act_{end}{one}"]
+        if fixture.is_sphere:
+            names = [f"rot_axis_{end}{one}"]
+            names += [f"rot_ang_{end}{one}"] * fixture.opt["bound_act"]
+        action = initial(fixture, params, *names)
+        if fixture.is_sphere and not fixture.opt["bound_act"]:
+            action = jnp.append(action, 0.0)  # `initial_state` puts the program's angle in
+        ours[f"{head}.initial_action"] = action
+    if fixture.is_sphere and fixture.opt["bound_act"]:
+        bound = initial(fixture, params, f"angle_bound_{end}{one}")[0]
+        ours[f"{head}.space.bound"] = bound + fixture.opt["angle_bound_bias"] + 5
+    return ours
+
+
+def initial(fixture: Fixture, params: Params, *names: str) -> Array:
+    """The named slices of the raw initial state."""
+    return params["init.bias"][fixture.rows("init_state", *names)]
+
+
+def initial_state(fixture: Fixture, params: Params, machine: lantm.Machine) -> State:
+    """The machine's own initial state, but for two things on the sphere: the program leaves the key
+    of its first memory unprojected, and an unbounded first angle starts as a free (cos, sin).
+    """
+    batch = fixture.tokens.shape[0]
+    state = machine.init_state(batch, fixture.encoder_steps)
+    if not fixture.is_sphere:
+        return state
+    keys = state.memory.keys.at[:, 0].set(initial(fixture, params, "keys_[1]"))
+    state = eqx.tree_at(lambda s: s.memory.keys, state, keys)
+    if fixture.opt["act_interp"] and not fixture.opt["bound_act"]:
+        for end, one in ENDS:
+            raw = initial(fixture, params, f"rot_trig_{end}{one}")
+            phase = jnp.broadcast_to(normalise(raw, EPSILON), (batch, 2))
+            state = eqx.tree_at(lambda s, e=end: getattr(s.heads, e).action.phase, state, phase)
+    return state
+
+
+# ---- comparison
+
+
+class Run(NamedTuple):
+    """What the library computes for a fixture."""
+
+    loss_sum: Array
+    losses: Array
+    logits: Array
+    scores: lantm.Scores
+    trace: Trace
+    initial: State
+    final: State
+
+
+def run(fixture: Fixture, params: Params) -> Run:
+    machine = assemble(fixture, params)
+    first = initial_state(fixture, params, machine)
+    tokens, steps = fixture.tokens, fixture.encoder_steps
+    cell = machine.cell
+    inputs = machine.embed(jnp.asarray(tokens[:, :steps]))
+    middle, (before, encode) = lantm.unroll_traced(cell, first, inputs)
+    answers = jnp.asarray(tokens[:, steps + 1 :])
+    marks = machine.placeholders(middle, answers.shape[1])
+    last, (logits, decode) = lantm.unroll_traced(cell, middle, marks, write=False)
+    trace = jax.tree.map(lambda *phases: jnp.concatenate(phases, axis=1), encode, decode)
+    return Run(
+        lantm.answer_loss(logits, answers) * answers.shape[1],
+        optax.softmax_cross_entropy_with_integer_labels(logits, answers).mean(axis=0),
+        jnp.concatenate([before, logits], axis=1),
+        lantm.score(logits, answers),
+        trace,
+        first,
+        last,
+    )
+
+
+def compare(fixture: Fixture) -> Iterator[tuple[str, float]]:
+    """Every compared quantity with its relative error."""
+    theirs = fixture.data["rmsprop_traj"]
+    optimiser = lantm.rmsprop(
+        theirs["learningRate"], decay=theirs["alpha"], clip=float(theirs["max_grad_norm"])
+    )
+
+    def mean_loss(params: Params) -> tuple[Array, Run]:
+        result = run(fixture, params)
+        return result.loss_sum / fixture.data["nloss"], result
+
+    @jax.jit
+    def update(params: Params, state: Any) -> tuple[Run, Params, Params, Any]:
+        (_, result), grads = jax.value_and_grad(mean_loss, has_aux=True)(params)
+        updates, state = optimiser.update(grads, state)
+        return result, grads, optax.apply_updates(params, updates), state
+
+    params, state = fixture.params, optimiser.init(fixture.params)
+    for i in range(theirs["n_updates"]):
+        result, grads, params, state = update(params, state)
+        if i == 0:
+            yield from compare_forward(fixture, result)
+            for name, expected in fixture.data["grads"].items():
+                ours = grads[name] * fixture.data["nloss"]
+                yield f"gradient {name}", relative_error(ours, expected)
+        loss = result.loss_sum / fixture.data["nloss"]
+        expected = theirs["loss_mean_before_each_update"][i]
+        yield f"loss of update {i}", relative_error(loss, expected)
+    for name, expected in theirs["params_after"].items():
+        yield f"updated {name}", relative_error(params[name], expected)
+
+
+def compare_forward(fixture: Fixture, ours: Run) -> Iterator[tuple[str, float]]:
+    data, steps = fixture.data, fixture.encoder_steps
+    score = data["score"]
+    yield "loss_sum", relative_error(ours.loss_sum, data["loss_sum"])
+    yield "losses", relative_error(ours.losses, [s["loss"] for s in data["steps"][steps:]])
+    yield "predictions", relative_error(ours.logits, fixture.steps("pred"))
+    yield "fine", relative_error(ours.scores.fine, score["fine"] / score["fine_total"])
+    yield "coarse", relative_error(ours.scores.coarse, score["coarse"] / score["coarse_total"])
+    layers = fixture.opt["num_lstm_layers"]
+    yield "hidden", relative_error(ours.trace.hidden, fixture.steps(f"lstm{layers}_h"))
+    if isinstance(ours.final, MemoryState):
+        yield from compare_memory(fixture, ours)
+    if fixture.is_lie:
+        for end, _ in ENDS:
+            yield from compare_head(fixture, ours, end)
+    if fixture.opt["tape"]:
+        for name in TapeKeys._fields:
+            theirs = data["steps"][-1][f"{name}_keys"]
+            yield f"{name} key", relative_error(getattr(ours.final.heads, name), theirs)
+
+
+def compare_memory(fixture: Fixture, ours: Run) -> Iterator[tuple[str, float]]:
+    trace, memory = ours.trace, ours.final.memory
+    for t, step in enumerate(fixture.data["steps"]):
+        theirs = np.asarray(step["read_weights"])
+        padding = memory.strengths.shape[1] - theirs.shape[1]
+        theirs = np.pad(theirs, ((0, 0), (0, padding)))
+        yield f"weights of step {t}", relative_error(trace.weights[:, t], theirs)
+    yield "readings", relative_error(trace.reading, fixture.steps("read_val"))
+    yield "written keys", relative_error(trace.write.key, fixture.written("key"))
+    yield "written values", relative_error(trace.value, fixture.written("mem"))
+    strength = fixture.written("strength")[..., 0]
+    yield "written strengths", relative_error(trace.strength, strength)
+    for when, state, theirs in (
+        ("first", ours.initial.memory, fixture.data["init_state"]),
+        ("last", memory, fixture.data["steps"][-1]),
+    ):
+        count = len(theirs["mem"])
+        for name, list_name in (("keys", "keys_"), ("values", "mem")):
+            expected = np.swapaxes(theirs[list_name], 0, 1)
+            yield f"{when} {name}", relative_error(getattr(state, name)[:, :count], expected)
+        strengths = np.swapaxes(theirs["mem_strength"], 0, 1)[..., 0]
+        yield f"{when} strengths", relative_error(state.strengths[:, :count], strengths)
+
+
+def compare_head(fixture: Fixture, ours: Run, end: str) -> Iterator[tuple[str, float]]:
+    trace = getattr(ours.trace, end)
+    first = getattr(ours.initial.heads, end)
+    init = fixture.data["init_state"]
+    yield f"first {end} key", relative_error(first.key, init[f"key_{end}"])
+    yield f"{end} keys", relative_error(trace.key, fixture.steps(f"key_{end}"))
+    if fixture.is_sphere:
+        yield f"{end} axes", relative_error(trace.action.axis, fixture.steps(f"rot_axis_{end}"))
+        yield f"{end} phases", relative_error(trace.action.phase, fixture.steps(f"rot_trig_{end}"))
+    else:
+        yield f"{end} shifts", relative_error(trace.action, fixture.steps(f"act_{end}"))
+
+
+def relative_error(ours: Any, theirs: Any) -> float:
+    """The largest difference, relative to the largest value; NaN and missing values are infinite."""
+    a, b = np.asarray(ours, float), np.asarray(theirs, float)
+    if a.shape != b.shape:
+        raise ValueError(f"shapes differ: {a.shape} here, {b.shape} there")
+    scale = np.max(np.abs(b), initial=0.0)
+    error = np.max(np.abs(a - b), initial=0.0) / (scale if scale > 0 else 1.0)
+    return float(error) if np.isfinite(error) else float("inf")
+
+
+def main(paths: list[str]) -> int:
+    jax.config.update("jax_enable_x64", True)
+    if not paths:
+        print("usage: python tests/oracle.py FIXTURE.json.gz ...", file=sys.stderr)
+        return 2
+    failed = False
+    for path in paths:
+        name, error = max(compare(Fixture.read(path)), key=lambda row: row[1])
+        failed |= not error < BOUND
+        verdict = "ok" if error < BOUND else "FAILED"
+        print(f"{Path(path).name}: {verdict}, largest relative error {error:.1e} ({name})")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
