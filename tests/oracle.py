@@ -7,8 +7,8 @@ weights, readings, losses, scores, gradients and three RMSProp updates. Exits wi
 the bound.
 
 Everything is computed by the library's public parts from the fixture's parameters: `assemble` puts
-them into a machine. What nobody would want of the program lives here alone, see `DoubledGate` and
-`initial_state`.
+them into a machine. What nobody would want of the program lives here alone: see
+`with_program_constants` and `initial_state`.
 """
 
 import gzip
@@ -79,6 +79,11 @@ class Fixture:
     def is_sphere(self) -> bool:
         return self.opt["model"] == "slantm"
 
+    @property
+    def mixes_actions(self) -> bool:
+        """On the sphere also without interpolation, where it normalises every action once more."""
+        return self.opt["act_interp"] or self.is_sphere
+
     def rows(self, layer: str, *names: str) -> np.ndarray:
         """The rows of the named slices of a layer (`controller_output` or `init_state`)."""
         slices = {
@@ -121,7 +126,7 @@ def model_config(fixture: Fixture) -> lantm.ModelConfig:
         opt["model"] + {"InvNormalize": "", "SoftMax": "_s"}[opt["weight_method"]],
         **sizes,
         space=space,
-        action_interpolation=opt["act_interp"],
+        action_interpolation=fixture.mixes_actions,
         read_gate_bias=float(opt["bias_gate_read"]),
         write_gate_bias=float(opt["bias_gate_write"]),
         read_action_gate_bias=float(opt["bias_gate_act_read"]),
@@ -143,7 +148,7 @@ def interface_rows(fixture: Fixture) -> np.ndarray:
             turn = [f"rot_axis_pre{end}{one}", f"rot_ang_pre{end}{one}"]
             action = turn if fixture.is_sphere else [f"act_{end}{one}"]
             names += [key, f"gate_{end}{one}", *action]
-            names += [f"gate_act_{end}{one}"] * opt["act_interp"]
+            names += [f"gate_act_{end}{one}"] * fixture.mixes_actions
         names += ["temperature[1]"] * (opt["weight_method"] == "SoftMax")
     return fixture.rows("controller_output", *names)
 
@@ -153,6 +158,13 @@ class DoubledGate(Gate):
 
     def __call__(self, raw: Array) -> Array:
         return jax.nn.sigmoid(jax.nn.sigmoid(raw) + self.bias)
+
+
+class OpenGate(Gate):
+    """The program's gate of both actions where interpolation is off: always the new one."""
+
+    def __call__(self, raw: Array) -> Array:
+        return jnp.ones_like(raw)
 
 
 def assemble(fixture: Fixture, params: Params) -> lantm.Machine:
@@ -187,9 +199,15 @@ def with_program_constants(fixture: Fixture, machine: lantm.Machine) -> lantm.Ma
         weightings = {"InvNormalize": lantm.InverseSquare, "SoftMax": lantm.Softmax}
         weighting = weightings[opt["weight_method"]](leak=EPSILON)
         machine = eqx.tree_at(lambda m: m.cell.access.weighting, machine, weighting)
-    if fixture.is_lie and opt["act_interp"]:
-        gate = DoubledGate(float(opt["bias_gate_act_read"]))
-        machine = eqx.tree_at(lambda m: m.cell.access.read.action_gate, machine, gate)
+    if fixture.mixes_actions:
+        doubled = DoubledGate(float(opt["bias_gate_act_read"]))
+        write = machine.cell.access.write.action_gate
+        gates = (doubled, write) if opt["act_interp"] else (OpenGate(), OpenGate())
+        machine = eqx.tree_at(
+            lambda m: (m.cell.access.read.action_gate, m.cell.access.write.action_gate),
+            machine,
+            gates,
+        )
     if fixture.is_sphere:
         sphere = lantm.Sphere(jnp.zeros(()) if opt["bound_act"] else None, softening=EPSILON)
         for end in ("read", "write"):
@@ -244,7 +262,7 @@ def memory_parameters(fixture: Fixture, params: Params) -> Params:
 def head_parameters(fixture: Fixture, params: Params, end: str, one: str) -> Params:
     head = f"cell.access.{end}"
     ours = {f"{head}.initial_key": initial(fixture, params, f"key_{end}{one}")}
-    if fixture.opt["act_interp"]:
+    if fixture.mixes_actions:
         names = [f"act_{end}{one}"]
         if fixture.is_sphere:
             names = [f"rot_axis_{end}{one}"]
@@ -274,7 +292,7 @@ def initial_state(fixture: Fixture, params: Params, machine: lantm.Machine) -> S
         return state
     keys = state.memory.keys.at[:, 0].set(initial(fixture, params, "keys_[1]"))
     state = eqx.tree_at(lambda s: s.memory.keys, state, keys)
-    if fixture.opt["act_interp"] and not fixture.opt["bound_act"]:
+    if not fixture.opt["bound_act"]:
         for end, one in ENDS:
             raw = initial(fixture, params, f"rot_trig_{end}{one}")
             phase = jnp.broadcast_to(normalise(raw, EPSILON), (batch, 2))
@@ -410,7 +428,7 @@ def compare_head(fixture: Fixture, ours: Run, end: str) -> Iterator[tuple[str, f
 
 
 def relative_error(ours: Any, theirs: Any) -> float:
-    """The largest difference, relative to the largest value; NaN and missing values are infinite."""
+    """The largest difference, relative to the largest value; infinite for NaN."""
     a, b = np.asarray(ours, float), np.asarray(theirs, float)
     if a.shape != b.shape:
         raise ValueError(f"shapes differ: {a.shape} here, {b.shape} there")

@@ -3,8 +3,9 @@
 import copy
 from pathlib import Path
 
-import oracle
 import pytest
+
+import oracle
 
 FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("*.json.gz"))
 

@@ -13,7 +13,7 @@ from lantm.cells import (
     Trace,
 )
 from lantm.checkpoint import load_tree, save_tree
-from lantm.keyspaces import SPACES, EmbeddedKeySpace, KeySpace, Plane, Rotation, Sphere
+from lantm.keyspaces import SPACES, EmbeddedKeySpace, KeySpace, Plane, Rotation, Sphere, normalise
 from lantm.layer import MemoryLayer
 from lantm.memory import Memory
 from lantm.models import MODELS, ModelConfig, build_cell, build_machine
@@ -57,6 +57,7 @@ __all__ = [
     "build_machine",
     "init_states",
     "load_tree",
+    "normalise",
     "rmsprop",
     "save_tree",
     "score",

@@ -57,4 +57,4 @@ class MemoryLayer(eqx.Module):
 
     def _checked(self, inputs: Inputs, state: State, lengths: Lengths | None, write: bool) -> State:
         require_shape("inputs", inputs.shape, "batch", "time", self.cell.input_size)
-        return checked(state, *inputs.shape[:2], lengths, write=write)
+        return checked(state, inputs.shape, lengths, write=write)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from lantm.cells import Cell, State, Trace
 from lantm.errors import require_positive, require_shape
-from lantm.unroll import Lengths, init_states, unroll, unroll_traced
+from lantm.unroll import Lengths, checked, init_states, unroll, unroll_traced
 
 Tokens: TypeAlias = Int[Array, "batch time"]
 
@@ -88,10 +88,9 @@ class Machine(eqx.Module):
     ) -> State:
         """Read the input, from `^` on, writing a memory at every step."""
         inputs = self.embed(tokens)
-        if state is None:
-            state = self.init_state(*tokens.shape)
-        if lengths is not None or state is not None:
-            state = checked(state, *tokens.shape, lengths)
+        fits = state is None and lengths is None
+        state = self.init_state(*tokens.shape) if state is None else state
+        state = state if fits else checked(state, tokens.shape, lengths)
         return unroll(self.cell, state, inputs, lengths)[0]
 
     def decode(

@@ -65,9 +65,13 @@ def _scan(
 
 
 def checked(
-    state: State, batch: int, time: int, lengths: Lengths | None, *, write: bool = True
+    state: State, shape: tuple[int, ...], lengths: Lengths | None, *, write: bool = True
 ) -> State:
-    """The same state, or an error (under `jax.jit` too) if the lengths or its buffer do not fit."""
+    """The same state, or an error (under `jax.jit` too) if the lengths or its buffer do not fit.
+
+    `shape` is that of the inputs: batch, time, and whatever follows.
+    """
+    batch, time = shape[:2]
     steps = jnp.full(batch, time) if lengths is None else lengths
     require_shape("lengths", steps.shape, batch)
     if lengths is not None:

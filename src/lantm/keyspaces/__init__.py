@@ -10,7 +10,7 @@ from jaxtyping import PRNGKeyArray
 
 from lantm.keyspaces.base import Action, EmbeddedKeySpace, Key, KeySpace
 from lantm.keyspaces.plane import Plane
-from lantm.keyspaces.sphere import Rotation, Sphere
+from lantm.keyspaces.sphere import Rotation, Sphere, normalise
 
 SpaceFactory = Callable[[PRNGKeyArray], KeySpace]
 """Makes the key space of one head; the random key is for what the space may have to learn."""
@@ -33,4 +33,5 @@ __all__ = [
     "Rotation",
     "SpaceFactory",
     "Sphere",
+    "normalise",
 ]

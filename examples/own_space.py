@@ -1,0 +1,61 @@
+"""A key space of your own: the circle under rotations, and a machine that lives on it.
+
+    python examples/own_space.py
+
+Nothing else has to know about it: the machines, the training and the laws in the tests take it from
+the registry.
+"""
+
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+import lantm
+
+
+class Circle(lantm.EmbeddedKeySpace):
+    """S^1 in R^2 with the group SO(2); a group element is its angle."""
+
+    key_size: ClassVar[int] = 2
+    action_size: ClassVar[int] = 1
+
+    def project(self, raw):
+        return lantm.normalise(raw)
+
+    def action(self, raw):
+        return jnp.tanh(raw[0])
+
+    def act(self, action, key):
+        cos, sin = jnp.cos(action), jnp.sin(action)
+        return jnp.stack([cos * key[0] - sin * key[1], sin * key[0] + cos * key[1]])
+
+    def mix_action(self, gate, new, old):
+        return gate * new + (1 - gate) * old
+
+    def identity(self):
+        return jnp.zeros(())
+
+    def inverse(self, action):
+        return -action
+
+    def compose(self, second, first):
+        return second + first
+
+
+lantm.SPACES["circle"] = lambda key: Circle()
+
+
+def main() -> None:
+    config = lantm.ModelConfig("lantm", space="circle")
+    machine = lantm.build_machine(config, lantm.Vocabulary(10), key=jax.random.key(0))
+    tokens = jnp.array([[10, 3, 1, 4, 1, 5]])
+    trace = machine.trace(tokens, steps=6)
+    angles = jnp.degrees(
+        jnp.arctan2(trace.encode.write.key[0, :, 1], trace.encode.write.key[0, :, 0])
+    )
+    print("writes", machine.vocabulary.show(tokens[0].tolist()), "at angles", angles.round(1))
+
+
+if __name__ == "__main__":
+    main()
