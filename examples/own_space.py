@@ -51,10 +51,9 @@ def main() -> None:
     machine = lantm.build_machine(config, lantm.Vocabulary(10), key=jax.random.key(0))
     tokens = jnp.array([[10, 3, 1, 4, 1, 5]])
     trace = machine.trace(tokens, steps=6)
-    angles = jnp.degrees(
-        jnp.arctan2(trace.encode.write.key[0, :, 1], trace.encode.write.key[0, :, 0])
-    )
-    print("writes", machine.vocabulary.show(tokens[0].tolist()), "at angles", angles.round(1))
+    x, y = trace.encode.write.key[0].T
+    print("symbols:", machine.vocabulary.show(tokens[0].tolist()))
+    print("written at (degrees):", jnp.degrees(jnp.arctan2(y, x)).round())
 
 
 if __name__ == "__main__":

@@ -18,8 +18,9 @@ from lantm.layer import MemoryLayer
 from lantm.memory import Memory
 from lantm.models import MODELS, ModelConfig, build_cell, build_machine
 from lantm.optimiser import rmsprop
+from lantm.reference import init_states, unroll_scan, unroll_traced
 from lantm.seq2seq import Machine, MachineTrace, Scores, Vocabulary, answer_loss, score
-from lantm.unroll import init_states, unroll, unroll_traced
+from lantm.unroll import unroll
 from lantm.weighting import InverseSquare, Softmax, Weighting
 
 __version__ = "0.1.0"
@@ -62,5 +63,6 @@ __all__ = [
     "save_tree",
     "score",
     "unroll",
+    "unroll_scan",
     "unroll_traced",
 ]

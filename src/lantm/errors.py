@@ -3,6 +3,9 @@
 import difflib
 from collections.abc import Iterable
 
+import jax.core
+import jax.numpy as jnp
+
 
 def require_positive(**sizes: int) -> None:
     """Every size has to be a whole number of at least 1."""
@@ -28,3 +31,11 @@ def require_shape(name: str, shape: tuple[int, ...], *expected: int | str) -> No
     if not fits:
         wanted = ", ".join(map(str, expected))
         raise ValueError(f"{name} must have shape ({wanted}), got {tuple(shape)}")
+
+
+def require_lengths(lengths: jax.Array | None, time: int) -> None:
+    """Every length has to be from 0 to the number of time steps; unknown inside `jax.jit`."""
+    if lengths is None or isinstance(lengths, jax.core.Tracer):
+        return
+    if jnp.any((lengths < 0) | (lengths > time)):
+        raise ValueError(f"lengths must be between 0 and {time}, the time steps; got {lengths}")

@@ -4,15 +4,8 @@ import equinox as eqx
 
 from lantm.cells import Cell, State, Trace
 from lantm.errors import require_positive, require_shape
-from lantm.unroll import (
-    Inputs,
-    Lengths,
-    Outputs,
-    checked,
-    init_states,
-    unroll,
-    unroll_traced,
-)
+from lantm.reference import Inputs, Lengths, Outputs, checked, init_states, unroll_traced
+from lantm.unroll import unroll
 
 
 class MemoryLayer(eqx.Module):

@@ -1,5 +1,7 @@
 """The memory Sigma: an append-only set of (key, value, strength) (paper, section 3.2)."""
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.core
@@ -8,6 +10,15 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from lantm.errors import require_positive
 from lantm.initialise import uniform
+
+
+class Slots(NamedTuple):
+    """What addressing sees of a memory."""
+
+    keys: Float[Array, "slots key_size"]
+    strengths: Float[Array, " slots"]
+    valid: Bool[Array, " slots"]
+    """Which slots hold a memory."""
 
 
 class Memory(eqx.Module):
@@ -26,9 +37,8 @@ class Memory(eqx.Module):
         return self.strengths.shape[-1]
 
     @property
-    def valid(self) -> Bool[Array, " slots"]:
-        """Which slots hold a memory."""
-        return jnp.arange(self.capacity) < self.count
+    def slots(self) -> Slots:
+        return Slots(self.keys, self.strengths, jnp.arange(self.capacity) < self.count)
 
     def read(self, weights: Float[Array, " slots"]) -> Float[Array, " width"]:
         """rho = sum_i w_i v_i"""

@@ -10,8 +10,9 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from lantm.cells import Cell, State, Trace
-from lantm.errors import require_positive, require_shape
-from lantm.unroll import Lengths, checked, init_states, unroll, unroll_traced
+from lantm.errors import require_lengths, require_positive, require_shape
+from lantm.reference import Lengths, checked, init_states, unroll_traced
+from lantm.unroll import unroll
 
 Tokens: TypeAlias = Int[Array, "batch time"]
 
@@ -88,9 +89,11 @@ class Machine(eqx.Module):
     ) -> State:
         """Read the input, from `^` on, writing a memory at every step."""
         inputs = self.embed(tokens)
-        fits = state is None and lengths is None
-        state = self.init_state(*tokens.shape) if state is None else state
-        state = state if fits else checked(state, tokens.shape, lengths)
+        require_lengths(lengths, tokens.shape[1])
+        if state is None:
+            state = self.init_state(*tokens.shape)
+        else:
+            state = checked(state, tokens.shape, lengths)
         return unroll(self.cell, state, inputs, lengths)[0]
 
     def decode(

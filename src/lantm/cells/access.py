@@ -12,7 +12,7 @@ from lantm.cells.contract import Cell, HeadTrace, Trace, split
 from lantm.cells.lstm import Controller, LSTMState
 from lantm.errors import require_positive
 from lantm.initialise import uniform
-from lantm.memory import InitialMemory, Memory
+from lantm.memory import InitialMemory, Memory, Slots
 
 Heads: TypeAlias = Any
 """What an access carries from step to step: the heads' positions, for one."""
@@ -50,7 +50,7 @@ class Access(eqx.Module):
 
     @abc.abstractmethod
     def __call__(
-        self, command: Float[Array, " command_size"], heads: Heads, memory: Memory
+        self, command: Float[Array, " command_size"], heads: Heads, slots: Slots
     ) -> Addressing:
         """Move the heads and weigh the memories that exist so far."""
 
@@ -135,7 +135,7 @@ class MemoryCell(Cell):
         hidden = controller[-1].hidden
         output, value, strength, gate, command = split(self.interface(hidden), self.command_sizes)
 
-        heads, weights, read, wrote = self.access(command, state.heads, state.memory)
+        heads, weights, read, wrote = self.access(command, state.heads, state.memory.slots)
         reading = state.memory.read(weights)
 
         value, strength = jnp.tanh(value), jax.nn.sigmoid(strength[0])

@@ -11,7 +11,7 @@ from lantm.cells.access import Access, Addressing
 from lantm.cells.contract import HeadTrace, split
 from lantm.initialise import uniform
 from lantm.keyspaces import Action, Key, KeySpace
-from lantm.memory import Memory
+from lantm.memory import Slots
 from lantm.weighting import InverseSquare, Weighting
 
 
@@ -128,11 +128,11 @@ class LieAccess(Access):
         return self.write.space.project(raw)
 
     def __call__(
-        self, command: Float[Array, " command_size"], heads: LieHeads, memory: Memory
+        self, command: Float[Array, " command_size"], heads: LieHeads, slots: Slots
     ) -> Addressing:
         read, write, raw = split(command, self.command_sizes)
         read_head, read_trace = self.read.move(read, heads.read)
         write_head, write_trace = self.write.move(write, heads.write)
-        squared_distances = self.read.space.squared_distance(read_head.key, memory.keys)
-        weights = self.weighting(squared_distances, raw, memory.strengths, memory.valid)
+        squared_distances = self.read.space.squared_distance(read_head.key, slots.keys)
+        weights = self.weighting(squared_distances, raw, slots.strengths, slots.valid)
         return Addressing(LieHeads(read_head, write_head), weights, read_trace, write_trace)

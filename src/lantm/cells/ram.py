@@ -11,7 +11,7 @@ from lantm.cells.access import Access, Addressing
 from lantm.cells.contract import HeadTrace, split
 from lantm.errors import require_positive
 from lantm.initialise import uniform
-from lantm.memory import Memory
+from lantm.memory import Slots
 from lantm.weighting import smooth, softmax
 
 Key = Float[Array, " key_size"]
@@ -81,22 +81,22 @@ class RandomAccess(Access):
         return raw
 
     def __call__(
-        self, command: Float[Array, " command_size"], heads: TapeKeys | None, memory: Memory
+        self, command: Float[Array, " command_size"], heads: TapeKeys | None, slots: Slots
     ) -> Addressing:
         query, write_key, selection, sharpening = split(command, self.command_sizes)
         gate = None
         if heads is not None:
             gate = jax.nn.softmax(selection)
             query = gate @ jnp.stack([query, heads.forward, heads.backward])
-        scores = memory.keys @ query
+        scores = slots.keys @ query
         if self.sharpen:
             scores = scores * (1 + jax.nn.softplus(sharpening[0]))
-        weights = smooth(softmax(scores, memory.valid), memory.strengths, memory.valid, self.leak)
-        tape = None if heads is None else shifted_keys(weights, memory)
+        weights = smooth(softmax(scores, slots.valid), slots.strengths, slots.valid, self.leak)
+        tape = None if heads is None else shifted_keys(weights, slots)
         return Addressing(tape, weights, HeadTrace(query, gate), HeadTrace(write_key))
 
 
-def shifted_keys(weights: Float[Array, " slots"], memory: Memory) -> TapeKeys:
+def shifted_keys(weights: Float[Array, " slots"], slots: Slots) -> TapeKeys:
     """The keys under the weights shifted by one; what falls off either end is dropped."""
-    keys = jnp.where(memory.valid[:, None], memory.keys, 0.0)
+    keys = jnp.where(slots.valid[:, None], slots.keys, 0.0)
     return TapeKeys(weights[:-1] @ keys[1:], weights[1:] @ keys[:-1])

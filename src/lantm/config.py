@@ -1,0 +1,123 @@
+"""A training run as a value: task, model, data and optimisation, every choice a field."""
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from lantm.data import REGIMES
+from lantm.errors import require_one_of, require_positive
+from lantm.models import ModelConfig
+from lantm.tasks import TASKS
+
+INITIALISATIONS = ("fan_in", "uniform")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Everything that decides the outcome of a run. The defaults are our own recipe, see
+    `docs/deviations.md`; `RECIPES["paper"]` has the paper's.
+    """
+
+    task: str = "copy"
+    """What to learn: copy, reverse, bigram_flip, double, interleaved_add, odd_first, ..."""
+    model: ModelConfig = field(default_factory=lambda: ModelConfig(read_gate_bias=-2.0))
+    regime: str = "small"
+    """small: 16K samples, 20 passes; large: 320K samples, one pass."""
+    data: str | None = None
+    """Train on a file of the authors' format instead of sampling."""
+    seed: int = 1
+    """Of the initial parameters and of the samples."""
+    batches: int = 10_000
+    """Updates in all."""
+    lr: float = 0.01
+    """Learning rate."""
+    decay_delay: int = 600
+    """The learning rate falls by 1 % every 20 batches from 10 times this many batches on."""
+    clip: float = 1.0
+    """The largest norm of a gradient."""
+    averaging: float = 0.99
+    """Evaluate an average of the weights over the updates, with this decay; 0: the last ones."""
+    init: str = "fan_in"
+    """fan_in: uniform up to 1 / sqrt(fan-in) (the paper's *); uniform: in [-1, 1] (its 1)."""
+    forget_bias: float | None = None
+    """Start of both LSTM forget biases; drawn like the other parameters if not given."""
+    validate_every: int = 500
+    """Batches between validations, each with a checkpoint."""
+    validate_from: int = 500
+    """The first batch to validate at."""
+    validation_examples: int = 640
+    """Problems of twice the training size that select the best checkpoint."""
+    test_examples: int = 3200
+    """Problems for the scores at the end."""
+    keep_all: bool = False
+    """Keep the weights of every checkpoint, for animations."""
+
+    def __post_init__(self) -> None:
+        require_one_of("task", self.task, TASKS)
+        require_one_of("regime", self.regime, REGIMES)
+        require_one_of("init", self.init, INITIALISATIONS)
+        for name in ("batches", "validate_every", "validate_from"):
+            require_positive(**{name: getattr(self, name)})
+        require_positive(validation=self.validation_examples, test=self.test_examples)
+        for name in ("seed", "decay_delay"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 0:
+                raise ValueError(f"{name} must be a whole number from 0, got {value!r}")
+        for name in ("lr", "clip"):
+            value = getattr(self, name)
+            if not 0 < value < float("inf"):
+                raise ValueError(f"{name} must be a number above 0, got {value!r}")
+        if not 0 <= self.averaging < 1:
+            raise ValueError(f"averaging must be from 0 to below 1, got {self.averaging!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "TrainConfig":
+        model = ModelConfig(**values["model"])
+        return cls(**{**values, "model": model})
+
+    @property
+    def digest(self) -> str:
+        """Eight hexadecimal digits that differ for every config."""
+        text = json.dumps(self.to_dict(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    @property
+    def name(self) -> str:
+        """The name of the run's directory."""
+        return f"{self.task}-{self.model.model}-{self.regime}-seed{self.seed}-{self.digest}"
+
+
+RECIPES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "paper": {
+        "clip": 32.0,
+        "averaging": 0.0,
+        "read_gate_bias": 0.0,
+        "decay_delay": 300,
+        "validate_from": 5000,
+        "validation_examples": 3200,
+    },
+}
+"""Settings that belong together, by name; fields of `TrainConfig` and of its model."""
+
+
+def configure(recipe: str = "default", **settings: Any) -> TrainConfig:
+    """A config from a recipe and settings of one's own, model fields included.
+
+    >>> configure("paper", task="reverse", model="slantm", seed=2).name
+    'reverse-slantm-small-seed2-23f87571'
+    """
+    require_one_of("recipe", recipe, RECIPES)
+    merged = {**RECIPES[recipe], **settings}
+    model_fields = {f.name for f in dataclasses.fields(ModelConfig)}
+    own_fields = {f.name for f in dataclasses.fields(TrainConfig)} - {"model"}
+    for name in merged:
+        require_one_of("setting", name, sorted(model_fields | own_fields))
+    model = {name: value for name, value in merged.items() if name in model_fields}
+    own = {name: value for name, value in merged.items() if name in own_fields}
+    return TrainConfig(**own, model=dataclasses.replace(TrainConfig().model, **model))

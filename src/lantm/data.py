@@ -1,0 +1,120 @@
+"""Sample streams: batches by number, so that any position of any stream can be had at any time."""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from lantm.errors import require_one_of, require_positive
+from lantm.tasks import Batch, Task
+
+BATCH_SIZE = 32
+REGIMES: dict[str, int] = {"small": 500, "large": 10_000}
+"""Different batches of training: 16K samples, seen 20 times, or 320K, seen once."""
+PURPOSES = ("train", "validation", "test")
+
+
+class Stream(Protocol):
+    """Batches, each of one size. Past the end it begins again."""
+
+    def __getitem__(self, index: int) -> Batch: ...
+
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class TaskStream:
+    """Problems of a task, the size of each batch drawn evenly from those of a multiple.
+
+    Batch i depends on the seed, the purpose and i alone. Validation and test never share a sample:
+    a checksum of the problem says for which of the two it is.
+    """
+
+    task: Task
+    purpose: str
+    batches: int
+    """Different batches."""
+    seed: int = 1
+    multiple: int = 1
+    batch_size: int = BATCH_SIZE
+
+    def __post_init__(self) -> None:
+        require_one_of("purpose", self.purpose, PURPOSES)
+        sizes = {"batches": self.batches, "multiple": self.multiple, "batch_size": self.batch_size}
+        require_positive(**sizes)
+
+    def __len__(self) -> int:
+        return self.batches
+
+    def __getitem__(self, index: int) -> Batch:
+        purpose = PURPOSES.index(self.purpose)
+        rng = np.random.default_rng((self.seed, purpose, self.multiple, index % self.batches))
+        size = int(rng.choice(self.task.sizes(self.multiple)))
+        if self.purpose == "train":
+            return self.task.sample(rng, size, self.batch_size)
+        return self._sample_own_half(rng, size, half=purpose % 2)
+
+    def _sample_own_half(self, rng: np.random.Generator, size: int, half: int) -> Batch:
+        found: list[Batch] = []
+        for _ in range(100):
+            batch = self.task.sample(rng, size, self.batch_size)
+            own = [zlib.crc32(row.tobytes()) % 2 == half for row in batch.inputs]
+            found.append(Batch(batch.inputs[own], batch.answers[own]))
+            if sum(len(part.inputs) for part in found) >= self.batch_size:
+                joined = (
+                    np.concatenate(parts)[: self.batch_size] for parts in zip(*found, strict=True)
+                )
+                return Batch(*joined)
+        raise ValueError(
+            f"size {size} of {self.task.name} has too few problems for a {self.purpose} set"
+        )
+
+
+def training_stream(task: Task, regime: str, seed: int) -> TaskStream:
+    """The stream of a training regime."""
+    require_one_of("regime", regime, REGIMES)
+    return TaskStream(task, "train", REGIMES[regime], seed)
+
+
+def evaluation_batches(task: Task, purpose: str, multiple: int, examples: int) -> list[Batch]:
+    """A validation or test set at a multiple of the training size, the same for every run."""
+    require_positive(examples=examples)
+    stream = TaskStream(task, purpose, -(-examples // BATCH_SIZE), multiple=multiple)
+    *batches, last = (stream[i] for i in range(len(stream)))
+    keep = examples - BATCH_SIZE * len(batches)
+    return [*batches, Batch(last.inputs[:keep], last.answers[:keep])]
+
+
+@dataclass(frozen=True)
+class Padded:
+    """Problems of many sizes in one rectangle, with the lengths that count."""
+
+    inputs: np.ndarray
+    input_lengths: np.ndarray
+    answers: np.ndarray
+    answer_lengths: np.ndarray
+
+
+def pad(batches: Sequence[Batch], input_length: int, answer_length: int) -> Padded:
+    """The problems of all batches, filled up with zeros to the given lengths."""
+
+    def fill(arrays: list[np.ndarray], length: int) -> tuple[np.ndarray, np.ndarray]:
+        rows = [np.pad(array, ((0, 0), (0, length - array.shape[1]))) for array in arrays]
+        lengths = [np.full(len(array), array.shape[1], np.int32) for array in arrays]
+        return np.concatenate(rows), np.concatenate(lengths)
+
+    inputs, input_lengths = fill([batch.inputs for batch in batches], input_length)
+    answers, answer_lengths = fill([batch.answers for batch in batches], answer_length)
+    return Padded(inputs, input_lengths, answers, answer_lengths)
+
+
+def buckets(longest: int, count: int = 4) -> list[int]:
+    """Lengths to pad to, evenly spaced: few enough to compile a program for each."""
+    return sorted({-(-longest * part // count) for part in range(1, count + 1)})
+
+
+def bucket(length: int, edges: Sequence[int]) -> int:
+    """The least of the edges that has room."""
+    return next(edge for edge in edges if edge >= length)

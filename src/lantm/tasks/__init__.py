@@ -1,0 +1,40 @@
+"""The eight tasks of the paper's task table, and the non-unary variant of the last.
+
+A new one is a class like these and a line in `TASKS`.
+"""
+
+from lantm.tasks.arithmetic import Double, InterleavedAdd
+from lantm.tasks.base import Batch, Task
+from lantm.tasks.permutation import BigramFlip, Copy, OddFirst, Reverse
+from lantm.tasks.unary import PrioritySort, PrioritySortSymbols, RepeatCopy
+
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (
+        Copy(),
+        Reverse(),
+        BigramFlip(),
+        Double(),
+        InterleavedAdd(),
+        OddFirst(),
+        RepeatCopy(),
+        PrioritySort(),
+        PrioritySortSymbols(),
+    )
+}
+"""Every task by name."""
+
+__all__ = [
+    "TASKS",
+    "Batch",
+    "BigramFlip",
+    "Copy",
+    "Double",
+    "InterleavedAdd",
+    "OddFirst",
+    "PrioritySort",
+    "PrioritySortSymbols",
+    "RepeatCopy",
+    "Reverse",
+    "Task",
+]
