@@ -1,5 +1,6 @@
 """Trees of arrays on disk, as safetensors files: loading one executes nothing."""
 
+import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -19,17 +20,20 @@ Tree = TypeVar("Tree")
 def save_tree(path: str | Path, tree: PyTree, metadata: dict[str, str] | None = None) -> None:
     """Write every array under its path in the tree. The file appears whole or not at all."""
     arrays = {name: np.asarray(leaf) for name, leaf in named_arrays(tree).items()}
-    write_atomically(Path(path), save(arrays, metadata))
+    content = save(arrays, {**(metadata or {}), "checksum": checksum(arrays)})
+    write_atomically(Path(path), content)
 
 
-def load_tree(path: str | Path, like: Tree) -> Tree:
-    """`like` with every array taken from the file, where names, shapes and types have to agree."""
+def load_tree(path: str | Path, like: Tree, metadata: dict[str, str] | None = None) -> Tree:
+    """`like` with every array taken from the file; a ValueError says what does not fit.
+
+    Names, shapes and types have to agree, and so has the given metadata.
+    """
+    found, said = read_arrays(path)
+    for name, value in (metadata or {}).items():
+        if said.get(name) != value:
+            raise ValueError(f"{path} does not fit: {name} is {said.get(name)}, expected {value}")
     expected = named_arrays(like)
-    try:
-        with safe_open(path, framework="numpy") as file:
-            found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a safetensors file or is damaged: {error}") from None
     if found.keys() != expected.keys():
         odd = sorted(found.keys() ^ expected.keys())
         raise ValueError(f"{path} does not fit: {odd[0]} is only on one side ({len(odd)} such)")
@@ -41,15 +45,37 @@ def load_tree(path: str | Path, like: Tree) -> Tree:
                 f"expected {leaf.dtype}{list(leaf.shape)}"
             )
     arrays, rest = eqx.partition(like, eqx.is_array)
-    names = list(expected)
-    leaves = [jnp.asarray(found[name]) for name in names]
+    leaves = [jnp.asarray(found[name]) for name in expected]
     return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), leaves), rest)
+
+
+def read_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """All arrays and the metadata of a file that is whole."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            said = file.metadata() or {}
+            found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no dict)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+    if said.get("checksum") != checksum(found):
+        raise ValueError(f"{path} is damaged: its checksum does not fit its content")
+    return found, said
 
 
 def named_arrays(tree: PyTree) -> dict[str, jax.Array]:
     """Every array of a tree under its path, such as `cell.access.read.initial_key`."""
     leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_array))
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+
+
+def checksum(arrays: dict[str, np.ndarray]) -> str:
+    """Differs when any name, type, shape or bit does."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -42,7 +42,7 @@ class TrainConfig:
     init: str = "fan_in"
     """fan_in: uniform up to 1 / sqrt(fan-in) (the paper's *); uniform: in [-1, 1] (its 1)."""
     forget_bias: float | None = None
-    """Start of both LSTM forget biases; drawn like the other parameters if not given."""
+    """Start of both LSTM forget biases; if not given, 1 for uniform, else drawn like the rest."""
     validate_every: int = 500
     """Batches between validations, each with a checkpoint."""
     validate_from: int = 500

@@ -1,0 +1,77 @@
+"""Command-line options out of the fields of a dataclass, with one-line errors."""
+
+import argparse
+import ast
+import dataclasses
+import difflib
+import inspect
+import sys
+import textwrap
+import types
+import typing
+from typing import Any, NoReturn
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that says in one line what is wrong, and exits with 2."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\n")
+
+    def parse_or_suggest(self, arguments: list[str]) -> argparse.Namespace:
+        """As `parse_args`, but an unknown option gets its nearest match."""
+        found, unknown = self.parse_known_args(arguments)
+        if unknown:
+            known = [name for action in found.parser._actions for name in action.option_strings]
+            near = difflib.get_close_matches(unknown[0].split("=")[0], known, n=1)
+            hint = f" (did you mean {near[0]}?)" if near else f"; see {found.parser.prog} --help"
+            found.parser.error(f"unknown argument {unknown[0]!r}{hint}")
+        return found
+
+
+def add_options(parser: argparse.ArgumentParser, config: type, skip: tuple[str, ...] = ()) -> None:
+    """An option for every field, absent from the result unless given."""
+    docs, hints = field_docs(config), typing.get_type_hints(config)
+    for field in dataclasses.fields(config):
+        if field.name not in skip:
+            kind = plain_type(hints[field.name])
+            default = field.default
+            told = "" if default in (None, dataclasses.MISSING) else f" [{default}]"
+            settings: dict[str, Any] = {
+                "default": argparse.SUPPRESS,
+                "help": (docs.get(field.name, "") + told).replace("%", "%%"),
+            }
+            if kind is bool:
+                settings["action"] = argparse.BooleanOptionalAction
+            else:
+                settings |= {"type": kind, "metavar": kind.__name__.upper()}
+            parser.add_argument("--" + field.name.replace("_", "-"), **settings)
+
+
+def given_options(found: argparse.Namespace, *configs: type) -> dict[str, Any]:
+    """The fields that were given on the command line."""
+    names = {field.name for config in configs for field in dataclasses.fields(config)}
+    return {name: value for name, value in vars(found).items() if name in names}
+
+
+def plain_type(hint: Any) -> type:
+    """`int` for int and for int | None."""
+    if isinstance(hint, types.UnionType):
+        return next(part for part in typing.get_args(hint) if part is not types.NoneType)
+    return hint
+
+
+def field_docs(config: type) -> dict[str, str]:
+    """The docstring under each field of a dataclass."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(config))).body[0]
+    docs = {}
+    for field, doc in zip(body.body, body.body[1:], strict=False):  # pyright: ignore
+        if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr):
+            docs[field.target.id] = " ".join(doc.value.value.split())  # pyright: ignore
+    return docs
+
+
+def fail(message: str) -> NoReturn:
+    """One line on standard error, exit code 2."""
+    print("lantm: " + " ".join(message.split()), file=sys.stderr)
+    raise SystemExit(2)

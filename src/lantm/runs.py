@@ -1,0 +1,157 @@
+"""A run on disk: config, metrics, weights and result in one directory named after the config."""
+
+import json
+import subprocess
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+from lantm.checkpoint import load_tree, write_atomically
+from lantm.config import TrainConfig
+from lantm.data import evaluation_batches
+from lantm.errors import require_one_of
+from lantm.evaluation import Evaluation, evaluate_batches
+from lantm.models import build_machine
+from lantm.seq2seq import Machine
+from lantm.tasks import TASKS, Batch, Task
+from lantm.textfile import read_batches
+
+CHECKPOINTS = ("best", "last")
+ZOO = "zoo:"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training run, finished or not, or a ready-trained machine."""
+
+    path: Path
+    config: TrainConfig
+    digest: str
+    """Of the config when the run began; every file of weights carries it."""
+
+    @classmethod
+    def create(cls, config: TrainConfig, root: str | Path) -> "Run":
+        """The run of a config below `root`, with its directory."""
+        run = cls(Path(root) / config.name, config, config.digest)
+        (run.path / "checkpoints").mkdir(parents=True, exist_ok=True)
+        (run.path / "weights").mkdir(exist_ok=True)
+        if not (run.path / "config.json").exists():
+            versions = {"lantm": version("lantm"), "jax": jax.__version__, "git": git_hash()}
+            content = {"digest": run.digest, "versions": versions, "config": config.to_dict()}
+            run.write_json("config.json", content)
+        return run
+
+    @classmethod
+    def open(cls, name: str | Path) -> "Run":
+        """The run in a directory, or a ready-trained machine: `zoo:copy`."""
+        path = zoo_path(str(name)) if str(name).startswith(ZOO) else Path(name)
+        try:
+            content = json.loads((path / "config.json").read_text())
+            digest, values = content["digest"], content["config"]
+        except FileNotFoundError:
+            raise ValueError(f"run must be a run directory or zoo:TASK, got {name}") from None
+        except (json.JSONDecodeError, KeyError, OSError) as error:
+            raise ValueError(f"{path / 'config.json'} is damaged: {error!r}") from None
+        return cls(path, TrainConfig.from_dict(values), digest)
+
+    @property
+    def task(self) -> Task:
+        return TASKS[self.config.task]
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What `result.json` says, once the run has ended."""
+        path = self.path / "result.json"
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def metrics(self) -> Iterator[dict[str, Any]]:
+        """One row for every logged batch; a line cut off by a crash is left out."""
+        path = self.path / "metrics.jsonl"
+        for line in path.read_text().splitlines() if path.exists() else ():
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError:
+                return
+
+    def machine(self, checkpoint: str = "best") -> Machine:
+        """The trained machine: best by validation, last, or the number of a kept batch."""
+        weights = self.weights_path(checkpoint)
+        if not weights.exists():
+            kept = sorted(p.stem for p in (self.path / "weights").glob("*.safetensors"))
+            require_one_of("checkpoint", checkpoint, kept or ["none so far"])
+        blank = build_machine(self.config.model, self.task.vocabulary, key=jax.random.key(0))
+        return load_tree(weights, blank, {"config": self.digest})
+
+    def weights_path(self, checkpoint: str) -> Path:
+        return self.path / "weights" / f"{checkpoint}.safetensors"
+
+    def write_json(self, name: str, value: Any) -> None:
+        write_atomically(self.path / name, (json.dumps(value, indent=2) + "\n").encode())
+
+
+class Score(NamedTuple):
+    """The evaluation of one checkpoint on one set of problems."""
+
+    checkpoint: str
+    source: int | str
+    """A multiple of the training size, or a file."""
+    evaluation: Evaluation
+
+    def to_dict(self) -> dict[str, Any]:
+        where = {"checkpoint": self.checkpoint, "source": self.source}
+        return where | self.evaluation.to_dict()
+
+
+def evaluate(
+    run: Run | str | Path,
+    multiples: Iterable[int] = (1, 2),
+    data: Iterable[str | Path] = (),
+    *,
+    checkpoints: Iterable[str] | None = None,
+    examples: int = 3200,
+) -> list[Score]:
+    """Accuracies on the test sets of the given multiples, and on files of the authors' format.
+
+    Without a choice: of the best and the last checkpoint, or what there is of the two.
+    """
+    run = run if isinstance(run, Run) else Run.open(run)
+    sets: list[tuple[int | str, list[Batch]]] = [
+        (multiple, evaluation_batches(run.task, "test", multiple, examples))
+        for multiple in multiples
+    ]
+    sets += [(str(path), read_batches(path, run.task)) for path in data]
+    if checkpoints is None:
+        checkpoints = [name for name in CHECKPOINTS if run.weights_path(name).exists()] or ["best"]
+    scores = []
+    for name in checkpoints:
+        machine = run.machine(name)
+        scores += [Score(name, source, evaluate_batches(machine, part)) for source, part in sets]
+    return scores
+
+
+ZOO_FOLDER = Path(__file__).parent / "zoo"
+
+
+def zoo_names() -> list[str]:
+    """The ready-trained machines that come with the package."""
+    return sorted(ZOO + path.parent.name for path in ZOO_FOLDER.glob("*/config.json"))
+
+
+def zoo_path(name: str) -> Path:
+    """The directory of a ready-trained machine."""
+    require_one_of("run", name, zoo_names())
+    return ZOO_FOLDER / name.removeprefix(ZOO)
+
+
+def git_hash() -> str | None:
+    """The commit of the code, where it runs from a checkout."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=5)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None
