@@ -218,15 +218,11 @@ def run_data(found: argparse.Namespace) -> int:
 
 
 def run_zoo(found: argparse.Namespace) -> int:
-    table = Table("machine", "model", "regime", "fine 2x", "coarse 2x", "seed", "recipe")
+    table = Table("machine", "fine 2x", "coarse 2x", "trained by")
     for name in zoo_names():
         run = Run.open(name)
-        result, config = run.result or {}, run.config
-        twice = next(row for row in result["test"] if row["source"] == 2)
-        shares = map(percent, accuracies(twice))
-        table.add_row(
-            name, config.model.model, config.regime, *shares, str(config.seed), result["recipe"]
-        )
+        twice = next(row for row in (run.result or {})["test"] if row["source"] == 2)
+        table.add_row(name, *map(percent, accuracies(twice)), run.config.command)
     Console().print(table)
     return 0
 

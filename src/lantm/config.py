@@ -75,6 +75,11 @@ class TrainConfig:
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
+    def flat(self) -> dict[str, Any]:
+        """All settings by name, the model's among them."""
+        values = self.to_dict()
+        return {**values, **values["model"]}
+
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "TrainConfig":
         model = ModelConfig(**values["model"])
@@ -85,6 +90,21 @@ class TrainConfig:
         """Eight hexadecimal digits that differ for every config."""
         text = json.dumps(self.to_dict(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    @property
+    def command(self) -> str:
+        """The command that trains it.
+
+        >>> configure(task="reverse", model="slantm", action_interpolation=True).command
+        'lantm train reverse --model slantm --action-interpolation'
+        """
+        usual = TrainConfig(task=self.task).flat()
+        words = [f"lantm train {self.task}"]
+        for name, value in self.flat().items():
+            if value != usual[name]:
+                option = "--" + name.replace("_", "-")
+                words.append(option if value is True else f"{option} {value}")
+        return " ".join(words)
 
     @property
     def name(self) -> str:
@@ -109,8 +129,9 @@ RECIPES: dict[str, dict[str, Any]] = {
 def configure(recipe: str = "default", **settings: Any) -> TrainConfig:
     """A config from a recipe and settings of one's own, model fields included.
 
-    >>> configure("paper", task="reverse", model="slantm", seed=2).name
-    'reverse-slantm-small-seed2-23f87571'
+    >>> config = configure("paper", task="reverse", model="slantm", seed=2)
+    >>> config.clip, config.model.model, config.model.read_gate_bias
+    (32.0, 'slantm', 0.0)
     """
     require_one_of("recipe", recipe, RECIPES)
     merged = {**RECIPES[recipe], **settings}

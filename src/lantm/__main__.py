@@ -1,0 +1,5 @@
+"""`python -m lantm` is `lantm`."""
+
+from lantm.cli import start
+
+start()
