@@ -232,15 +232,19 @@ class Loop:
         step = partial(self.step, weights, params, count, lengths)
 
         def body(t: Int[Array, ""], loop: Any) -> Any:
-            carry, buffers, record = loop
-            carry, buffers, now = step(t, projected[t], carry, buffers)
-            return carry, buffers, put(record, t, now)
+            carry, buffers, new, record = loop
+            buffers = self.append(buffers, new, count, t - 1, lengths)
+            carry, new, now = step(t, projected[t], carry, buffers)
+            return carry, buffers, new, put(record, t, now)
 
         time = projected.shape[0]
-        now = jax.eval_shape(step, jnp.array(0), projected[0], carry, buffers)[2]
-        blank = jax.tree.map(lambda one: jnp.zeros((time, *one.shape), one.dtype), now)
-        loop = (carry, buffers, blank)
-        carry, buffers, (tape, outputs) = jax.lax.fori_loop(0, trips(time, lengths), body, loop)
+        steps = trips(time, lengths)
+        shapes = jax.eval_shape(step, jnp.array(0), projected[0], carry, buffers)
+        new = jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), shapes[1])
+        blank = jax.tree.map(lambda one: jnp.zeros((time, *one.shape), one.dtype), shapes[2])
+        loop = jax.lax.fori_loop(0, steps, body, (carry, buffers, new, blank))
+        carry, buffers, new, (tape, outputs) = loop
+        buffers = self.append(buffers, new, count, steps - 1, lengths)
         end = End(carry, buffers, *outputs)
         return end, (weights, params, tape, end, count, lengths)
 
@@ -254,8 +258,12 @@ class Loop:
         projected: Batched,
         before: Carry,
         buffers: Buffers,
-    ) -> tuple[Carry, Buffers, Any]:
-        """One step: the state after it, and what to record of it."""
+    ) -> tuple[Carry, tuple[Array, Array, Array], Any]:
+        """One step: the state after it, the memory to be written, and what to record.
+
+        The memory is written at the start of the next step: before anything reads the buffers, so
+        that it happens in place.
+        """
         controller, gates, squashed = control(weights, projected, before)
         hidden = controller[-1].hidden
         command = hidden @ weights.command + weights.command_bias[None]
@@ -268,17 +276,30 @@ class Loop:
             buffers.strengths,
         )
         reading = jnp.einsum("bn,bwn->bw", read, buffers.values)
-        if self.write:
-            where = written(buffers, count, t, lengths)
-            buffers = Buffers(
-                buffers.keys.at[where].set(key, mode="drop"),
-                buffers.values.at[where[0], :, where[1]].set(self.value(command), mode="drop"),
-                buffers.strengths.at[where].set(self.strength(command), mode="drop"),
-            )
         after = Carry(controller, reading, heads)
         if lengths is not None:
             after = select(t < lengths, after, before)
-        return after, buffers, (Tape(before, gates, squashed), (hidden, reading, command))
+        new = key, self.value(command), self.strength(command)
+        return after, new, (Tape(before, gates, squashed), (hidden, reading, command))
+
+    def append(
+        self,
+        buffers: Buffers,
+        new: tuple[Array, Array, Array],
+        count: Int[Array, " batch"],
+        t: Int[Array, ""] | int,
+        lengths: Lengths | None,
+    ) -> Buffers:
+        """The buffers with the memory of step t."""
+        if not self.write:
+            return buffers
+        key, value, strength = new
+        where = written(buffers, count, t, lengths)
+        return Buffers(
+            buffers.keys.at[where].set(key, mode="drop"),
+            buffers.values.at[where[0], :, where[1]].set(value, mode="drop"),
+            buffers.strengths.at[where].set(strength, mode="drop"),
+        )
 
     def backward(self, kept: Any, cotangent: End) -> tuple[Any, ...]:
         """The cotangents of everything `forward` was given."""
@@ -287,19 +308,21 @@ class Loop:
         unstep = partial(self.unstep, weights, params, count, lengths, end.buffers)
 
         def body(i: Int[Array, ""], loop: Any) -> Any:
-            carry, buffers, d_params, record = loop
+            carry, buffers, new, d_params, record = loop
             t = steps - 1 - i
             at_t = partial(jax.tree.map, lambda every: every[t])
             outputs = at_t((cotangent.hidden, cotangent.readings, cotangent.commands))
             carry, buffers, d_param, now = unstep(
-                t, at_t(tape), end.commands[t], carry, buffers, outputs
+                t, at_t(tape), end.commands[t], carry, buffers, new, outputs
             )
-            return carry, buffers, add(d_params, d_param), put(record, t, now)
+            new = self.take(buffers, count, t - 1, lengths)
+            return carry, buffers, new, add(d_params, d_param), put(record, t, now)
 
         blank = zeros((tape.gates, end.commands))
-        loop = (cotangent.carry, cotangent.buffers, zeros(params), blank)
+        new = self.take(cotangent.buffers, count, steps - 1, lengths)
+        loop = (cotangent.carry, cotangent.buffers, new, zeros(params), blank)
         loop = jax.lax.fori_loop(0, steps, body, loop)
-        carry, buffers, d_params, (d_gates, d_commands) = loop
+        carry, buffers, _, d_params, (d_gates, d_commands) = loop
         if self.write:
             buffers = without_written(buffers, count, end.hidden.shape[0], lengths)
         d_weights = weight_gradients(tape, end.hidden, d_gates, d_commands)
@@ -317,6 +340,7 @@ class Loop:
         command: Batched,
         after: Carry,
         buffers: Buffers,
+        new: tuple[Array, Array, Array] | None,
         outputs: tuple[Batched, Batched, Batched],
     ) -> tuple[Carry, Buffers, PyTree, Any]:
         """One step backwards, from cotangents after it to cotangents before it.
@@ -331,12 +355,8 @@ class Loop:
         hidden, reading, d_command = outputs
         reading = reading + after.reading
         d_key = None
-        if self.write:
-            where = written(buffers, count, t, lengths)
-            get = {"mode": "fill", "fill_value": 0.0}
-            d_key = buffers.keys.at[where].get(**get)
-            d_value = buffers.values.at[where[0], :, where[1]].get(**get)
-            d_strength = buffers.strengths.at[where].get(**get)
+        if new is not None:
+            d_key, d_value, d_strength = new
             value, strength = self.value(command), self.strength(command)
             d_value = d_value * (1 - value**2)
             d_strength = (d_strength * strength * (1 - strength))[:, None]
@@ -362,6 +382,23 @@ class Loop:
         values = buffers.values + reading[:, :, None] * read[:, None, :]
         buffers = Buffers(buffers.keys + d_keys, values, buffers.strengths + d_strengths)
         return before, buffers, d_params, (d_gates, d_command)
+
+    def take(
+        self, buffers: Buffers, count: Int[Array, " batch"], t: Any, lengths: Lengths | None
+    ) -> tuple[Array, Array, Array] | None:
+        """The cotangents of the memory that step t wrote.
+
+        Taken at the end of the step after it, so that nothing reads the buffers before they are
+        added to: that happens in place then.
+        """
+        if not self.write:
+            return None
+        where = written(buffers, count, t, lengths)
+        return (
+            buffers.keys.at[where].get(mode="fill", fill_value=0.0),
+            buffers.values.at[where[0], :, where[1]].get(mode="fill", fill_value=0.0),
+            buffers.strengths.at[where].get(mode="fill", fill_value=0.0),
+        )
 
     def address(
         self,
@@ -457,14 +494,12 @@ def weight_gradients(
 
 
 def written(
-    buffers: Buffers, count: Int[Array, " batch"], t: Int[Array, ""], lengths: Lengths | None
+    buffers: Buffers, count: Int[Array, " batch"], t: Int[Array, ""] | int, lengths: Lengths | None
 ) -> tuple[Array, Array]:
-    """The slot that step t writes for each sequence; one beyond the buffer where it has ended."""
+    """The slot that step t writes for each sequence; one beyond the buffer if there is none."""
     batch, capacity = buffers.strengths.shape
-    slot = count + t
-    if lengths is not None:
-        slot = jnp.where(t < lengths, slot, capacity)
-    return jnp.arange(batch), slot
+    writes = t >= 0 if lengths is None else (t >= 0) & (t < lengths)
+    return jnp.arange(batch), jnp.where(writes, count + t, capacity)
 
 
 def without_written(
