@@ -86,6 +86,8 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
             os.replace(file.name, path)
-        except BaseException:
+        except BaseException as error:
             os.unlink(file.name)
+            if isinstance(error, OSError):  # a full disk, say: name the file
+                raise OSError(error.errno, error.strerror, str(path)) from None
             raise

@@ -36,8 +36,10 @@ def main(arguments: list[str] | None = None) -> int:
         if found.file is not None:
             load_file(found.file)
         return found.command(found)
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         fail(str(error))
+    except OSError as error:
+        fail(f"cannot use {error.filename}: {error.strerror}" if error.filename else str(error))
 
 
 def build_parser() -> Parser:

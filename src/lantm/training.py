@@ -1,8 +1,11 @@
 """Training: from a config to a run with a trained machine."""
 
 import json
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -106,9 +109,7 @@ class Trainer:
         machine = initial_machine(self.config)
         parameters, self.rest = eqx.partition(machine, eqx.is_array)
         self.optimiser = rmsprop(learning_rate(self.config), clip=self.config.clip)
-        self.update = jax.jit(
-            partial(update, self.config.averaging, self.optimiser, self.rest), donate_argnums=0
-        )
+        self.update = jax.jit(partial(update, self.config.averaging, self.optimiser, self.rest))
         longest = [self.task.sample(np.random.default_rng(0), self.task.largest, 1)]
         longest += [self.stream[i] for i in range(len(self.stream))] if self.config.data else []
         self.edges = tuple(
@@ -131,17 +132,19 @@ class Trainer:
     def run_to_end(self, on_progress: Callable[[Progress], None]) -> None:
         """Update, log, validate and save until all batches are done; Ctrl-C saves first."""
         done = int(self.state.batch)
-        try:
-            while done < self.config.batches:
-                loss = self.step(done)
-                done += 1
-                row = self.log(done) if self.is_logged(done) else None
-                if self.is_validated(done):
-                    self.save()
-                on_progress(Progress(done, loss, row))
-        except KeyboardInterrupt:
-            self.save()
-            raise
+        with deferred_interrupt() as check_interrupt:
+            try:
+                while done < self.config.batches:
+                    loss = self.step(done)
+                    done += 1
+                    row = self.log(done) if self.is_logged(done) else None
+                    if self.is_validated(done):
+                        self.save()
+                    on_progress(Progress(done, loss, row))
+                    check_interrupt()
+            except KeyboardInterrupt:
+                self.save()
+                raise
 
     def step(self, index: int) -> float:
         """One update with the batch of that number."""
@@ -213,6 +216,30 @@ class Trainer:
         text = "".join(json.dumps(row) + "\n" for row in rows)
         (self.run.path / "metrics.jsonl").write_text(text)
         return state
+
+
+@contextmanager
+def deferred_interrupt() -> Iterator[Callable[[], None]]:
+    """Ctrl-C waits for the next check, so that it cuts no step in two. A second one does not."""
+    asked: list[bool] = []
+
+    def remember(signum: int, frame: Any) -> None:
+        if asked:
+            raise SystemExit(128 + signum)
+        asked.append(True)
+
+    def check() -> None:
+        if asked:
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield check
+        return
+    before = signal.signal(signal.SIGINT, remember)
+    try:
+        yield check
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def open_stream(config: TrainConfig) -> Stream:
