@@ -84,6 +84,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         try:
             file.write(content)
             file.flush()
+            os.fchmod(file.fileno(), 0o644)  # a temporary file begins as nobody else's to read
             os.fsync(file.fileno())
             os.replace(file.name, path)
         except BaseException as error:

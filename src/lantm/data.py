@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,6 +16,7 @@ REGIMES: dict[str, int] = {"small": 500, "large": 10_000}
 PURPOSES = ("train", "validation", "test")
 
 
+@runtime_checkable
 class Stream(Protocol):
     """Batches, each of one size. Past the end it begins again."""
 

@@ -24,13 +24,13 @@ class Slots(NamedTuple):
 class Memory(eqx.Module):
     """A buffer whose first `count` slots hold memories. Immutable: a write returns a new one."""
 
-    keys: Float[Array, "slots key_size"]
+    keys: Float[Array, "*batch slots key_size"]
     """k_i"""
-    values: Float[Array, "slots width"]
+    values: Float[Array, "*batch slots width"]
     """v_i"""
-    strengths: Float[Array, " slots"]
+    strengths: Float[Array, "*batch slots"]
     """s_i"""
-    count: Int[Array, ""]
+    count: Int[Array, "*batch"]
 
     @property
     def capacity(self) -> int:

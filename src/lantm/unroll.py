@@ -76,7 +76,7 @@ def _unroll_memory(
         shown = jax.nn.sigmoid(end.commands[:, :, width + 1].T)[:, :, None] * shown
     direct = _unproject(end.hidden, *(part[:outputs] for part in interface))
     keys, values, strengths = end.buffers
-    steps = inputs.shape[1] if lengths is None else lengths
+    steps = inputs.shape[1] if lengths is None else lengths.astype(memory.count.dtype)
     count = memory.count + steps if write else memory.count
     memory = Memory(keys, jnp.swapaxes(values, 1, 2), strengths, count)
     return MemoryState(*end.carry, memory), direct + shown

@@ -1,0 +1,69 @@
+"""Every key space and every model: the members over which the laws are checked."""
+
+from functools import lru_cache
+
+import jax
+import pytest
+
+import lantm
+from own_space import Circle
+
+ALL_SPACES: dict[str, lantm.KeySpace] = {
+    **{name: make(jax.random.key(0)) for name, make in lantm.SPACES.items()},
+    "circle": Circle(),
+    "plane5": lantm.Plane(5),
+    "geodesic_sphere": lantm.Sphere(geodesic=True),
+}
+
+# Distinct primes, and none of them a key space's own size: swapped axes cannot go unnoticed.
+BATCH, TIME, INPUTS, OUTPUTS, HIDDEN, WIDTH, KEYS = 5, 7, 11, 13, 17, 19, 23
+
+LIE = tuple(name for name, design in lantm.MODELS.items() if design.access == "lie")
+"""The models that take a key space."""
+
+VARIANTS: dict[str, dict[str, object]] = {
+    **{name: {"model": name} for name in lantm.MODELS},
+    "lstm": {"model": "lstm", "layers": 2},
+    "ram": {"model": "ram", "key_size": KEYS, "sharpen": True},
+    "ram_tape": {"model": "ram_tape", "key_size": KEYS},
+    "lantm_mixing": {"model": "lantm", "action_interpolation": True},
+    "slantm_bounded": {
+        "model": "slantm",
+        "space": "bounded_sphere",
+        "action_interpolation": True,
+    },
+    "lantm_s_circle": {"model": "lantm_s", "space": "circle", "action_interpolation": True},
+}
+"""All seven models, and what else changes the way a head moves."""
+
+
+def config(name: str, **options: object) -> lantm.ModelConfig:
+    """A variant in a small size."""
+    sizes = {"hidden_size": HIDDEN, "memory_width": WIDTH, "embedding_size": INPUTS}
+    return lantm.ModelConfig(**sizes, **VARIANTS[name] | options)
+
+
+@lru_cache
+def layer(name: str) -> lantm.MemoryLayer:
+    """The variant's cell for continuous inputs."""
+    cell = lantm.build_cell(config(name), INPUTS, OUTPUTS, key=jax.random.key(1))
+    return lantm.MemoryLayer(cell)
+
+
+@lru_cache
+def machine(name: str, **options: object) -> lantm.Machine:
+    """The variant's machine for OUTPUTS tokens."""
+    vocabulary = lantm.Vocabulary(OUTPUTS - 3)
+    return lantm.build_machine(config(name, **options), vocabulary, key=jax.random.key(2))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_compilation():
+    """For modules whose time would go into optimising programs that run once: import to use."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+def is_lie(name: str) -> bool:
+    return config(name).model in LIE

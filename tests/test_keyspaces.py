@@ -1,0 +1,196 @@
+"""The laws of a group acting on a manifold by isometries, over all key spaces."""
+
+from functools import lru_cache, partial
+
+import equinox as eqx
+import hypothesis.extra.numpy as hnp
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation as Reference
+
+import lantm
+from spaces import ALL_SPACES
+
+BOUND = 1e-12
+EPSILON = np.finfo(float).eps
+KEYS = 5
+
+over_spaces = pytest.mark.parametrize("name", ALL_SPACES)
+scales = st.floats(1e-8, 1e-3) | st.floats(1e-3, 30)
+"""Near the identity, where axes of rotation nearly vanish, and far from it."""
+
+
+def numbers(*shape):
+    # Their squares do not underflow: only equal keys have distance zero.
+    return hnp.arrays(float, shape, elements=st.floats(-1, 1, width=32, allow_subnormal=False))
+
+
+def actions(name, draw, many):
+    return draw(scales) * draw(numbers(many, ALL_SPACES[name].action_size))
+
+
+def keys_of(name, draw):
+    return compiled(projections, name)(draw(numbers(KEYS, ALL_SPACES[name].key_size)))
+
+
+def projections(space, raws):
+    return jax.vmap(space.project)(raws)
+
+
+def broken(laws, name, *args):
+    """The laws whose two sides differ; NaN differs from everything."""
+    sides = compiled(laws, name)(*args)
+    errors = {law: float(np.max(np.abs(left - right))) for law, (left, right) in sides.items()}
+    return {law: error for law, error in errors.items() if not error < BOUND}
+
+
+@lru_cache
+def compiled(laws, name):
+    return jax.jit(partial(laws, ALL_SPACES[name]))
+
+
+def group_laws(space, raws, keys):
+    """Pairs that have to be equal; group elements are compared by what they do to keys."""
+    one, (a, b, c) = space.identity(), map(space.action, raws)
+    compose, inverse = space.compose, space.inverse
+
+    def move(action, keys=keys):
+        return jax.vmap(partial(space.act, action))(keys)
+
+    return {
+        "identity acts trivially": (move(one), keys),
+        "composition acts in turn": (move(compose(a, b)), move(a, move(b))),
+        "inverse undoes": (move(inverse(a), move(a)), keys),
+        "associativity": (move(compose(a, compose(b, c))), move(compose(compose(a, b), c))),
+        "identity from the left": (move(compose(one, a)), move(a)),
+        "identity from the right": (move(compose(a, one)), move(a)),
+        "inverse from the left": (move(compose(inverse(a), a)), keys),
+        "inverse from the right": (move(compose(a, inverse(a))), keys),
+        "keys stay on the manifold": (projections(space, move(a)), move(a)),
+        "projection is idempotent": (projections(space, keys), keys),
+    }
+
+
+@over_spaces
+@given(st.data())
+def test_group_acts(name, data):
+    keys = keys_of(name, data.draw)
+    assert broken(group_laws, name, actions(name, data.draw, 3), keys) == {}
+
+
+def distance_laws(space, raws, keys):
+    between = jax.vmap(space.squared_distance, (0, None))
+    moved = jax.vmap(partial(space.act, space.action(raws[0])))(keys)
+    distances = between(keys, keys)
+    differ = jnp.any(keys[:, None] != keys[None], axis=-1)
+    positive = jnp.sign(distances)
+    return {
+        "isometry": (between(moved, moved), distances),
+        "symmetry": (distances, distances.T),
+        "zero on itself, positive elsewhere": (positive, differ.astype(float)),
+    }
+
+
+@over_spaces
+@given(st.data())
+def test_distance(name, data):
+    keys = keys_of(name, data.draw)
+    assert broken(distance_laws, name, actions(name, data.draw, 1), keys) == {}
+
+
+def mixing_laws(space, raws, keys):
+    new, old = map(space.action, raws)
+    none, full = jnp.array(0.0), jnp.array(1.0)
+    move = jax.vmap(space.act, (None, 0))
+    return {
+        "gate 0 keeps the key": (space.mix(none, keys[0], keys[1]), keys[1]),
+        "gate 1 takes the candidate": (space.mix(full, keys[0], keys[1]), keys[0]),
+        "gate 0 keeps the action": (move(space.mix_action(none, new, old), keys), move(old, keys)),
+        "gate 1 takes the action": (move(space.mix_action(full, new, old), keys), move(new, keys)),
+    }
+
+
+@over_spaces
+@given(st.data())
+def test_mixes_end_at_their_end_points(name, data):
+    keys = keys_of(name, data.draw)
+    assert broken(mixing_laws, name, actions(name, data.draw, 2), keys) == {}
+
+
+@over_spaces
+def test_ten_thousand_moves_stay_on_the_manifold(name):
+    space, rng = ALL_SPACES[name], np.random.default_rng(0)
+    sizes = (), (space.key_size,), (space.action_size,)
+    gates, candidates, raws = (rng.normal(size=(10_000, *size)) for size in sizes)
+
+    def move(keys, now):
+        gate, candidate, raw = now
+        mixed = space.mix(jax.nn.sigmoid(gate), space.project(candidate), keys["moved"])
+        action = space.action(3 * raw)
+        keys = {"moved": space.act(action, mixed), "acted on": space.act(action, keys["acted on"])}
+        return keys, {by: jnp.max(jnp.abs(space.project(key) - key)) for by, key in keys.items()}
+
+    start = space.project(jnp.ones(space.key_size))
+    start = {"moved": start, "acted on": start}
+    _, errors = jax.lax.scan(move, start, (gates, candidates, raws))
+    # Rounding: a mix projects back at every step, actions alone may add up theirs.
+    assert np.all(errors["moved"] < 10 * EPSILON)
+    assert np.all(errors["acted on"] < 10_000 * EPSILON)
+
+
+@given(numbers(5), scales)
+def test_only_bounded_shifts_are_shorter_than_one(raw, scale):
+    raw = jnp.asarray(scale * raw)
+    assert np.linalg.norm(lantm.Plane(5).action(raw)) < 1
+    assert np.array_equal(lantm.Plane(5, bounded=False).action(raw), raw)
+
+
+def angle(space, raw):
+    cos, sin = space.action(raw).phase
+    return jnp.arctan2(sin, cos)
+
+
+angle_and_gradient = eqx.filter_jit(eqx.filter_value_and_grad(angle))
+
+
+@given(numbers(4), st.floats(1e-8, 15), st.floats(-3, 9))
+def test_angles_keep_their_bounds(raw, scale, bound):
+    raw = jnp.asarray(scale * raw)
+    assert abs(angle_and_gradient(lantm.Sphere(), raw)[0]) < 1
+    theta, gradient = angle_and_gradient(lantm.Sphere(jnp.asarray(bound)), raw)
+    share = 1 / (1 + np.exp(5 - bound))
+    assert abs(theta) < np.pi * share
+    # The bound learns: d theta / d b = theta (1 - sigmoid(b - 5)).
+    assert np.allclose(gradient.bound, theta * (1 - share), rtol=1e-9, atol=1e-15)
+
+
+def turn(axis, theta):
+    return lantm.Rotation(jnp.asarray(axis), jnp.stack([jnp.cos(theta), jnp.sin(theta)]))
+
+
+axes = numbers(3).filter(lambda v: np.linalg.norm(v) > 0.1).map(lambda v: v / np.linalg.norm(v))
+angles = st.floats(-3.1, 3.1)
+rotate = jax.jit(lantm.Sphere().act)
+
+
+@given(axes, angles, numbers(3))
+def test_rodrigues_is_the_rotation_matrix(axis, theta, point):
+    expected = Reference.from_rotvec(theta * axis).apply(point)
+    assert np.allclose(rotate(turn(axis, theta), jnp.asarray(point)), expected, atol=BOUND)
+
+
+geodesic = jax.jit(lantm.Sphere(geodesic=True).mix_action)
+rotate_all = jax.jit(jax.vmap(lantm.Sphere().act, (None, 1), 1))
+
+
+@given(axes, angles, st.floats(0, 1))
+@settings(max_examples=100)
+def test_geodesic_mixing_scales_the_angle(axis, theta, gate):
+    """Gate 1/2 halves the angle, for one; mixing axis and phase on their own does not."""
+    mixed = geodesic(jnp.asarray(gate), turn(axis, theta), turn(axis, 0.0))
+    expected = Reference.from_rotvec(gate * theta * axis).as_matrix()
+    assert np.allclose(rotate_all(mixed, jnp.eye(3)), expected, atol=BOUND)

@@ -1,0 +1,143 @@
+"""What a machine tells about its steps is what it did."""
+
+from functools import lru_cache
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lantm import HeadTrace, Trace
+from spaces import (
+    BATCH,
+    HIDDEN,
+    KEYS,
+    OUTPUTS,
+    TIME,
+    VARIANTS,
+    WIDTH,
+    is_lie,
+    machine,
+    quick_compilation,  # noqa: F401
+)
+
+STEPS = 3
+SHUT = {"read_gate_bias": -40.0, "write_gate_bias": -40.0}
+"""Gates so low that a head moves by its action alone."""
+TOKENS = jnp.asarray(np.random.default_rng(0).integers(0, OUTPUTS, (BATCH, TIME)))
+
+
+def over(names):
+    # The scope keeps the tests of a model together: each process compiles its models only.
+    return pytest.mark.parametrize("name", list(names), scope="module")
+
+
+over_models = over(VARIANTS)
+over_lie_models = over(filter(is_lie, VARIANTS))
+over_memories = over(name for name in VARIANTS if name != "lstm")
+
+
+def build(name):
+    return machine(name, **SHUT)
+
+
+@lru_cache
+def traced(name):
+    """A trace of both phases, and the state between them by the fast unroll; in NumPy."""
+    both = eqx.filter_jit(lambda m: (m.trace(TOKENS, STEPS), m.encode(TOKENS)))(build(name))
+    return jax.tree.map(np.asarray, both)
+
+
+def phases(name):
+    """Each phase's trace and its number of steps; how many memories exist before each step."""
+    trace, _ = traced(name)
+    first = build(name).cell.initial_memories
+    yield trace.encode, TIME, first + np.arange(TIME)
+    yield trace.decode, STEPS, np.full(STEPS, first + TIME)
+
+
+@over_models
+def test_answering_gives_the_traced_logits_and_leaves_the_memory(name):
+    """By the fast unroll, and not compiled as a whole."""
+    trace, state = traced(name)
+    state = jax.tree.map(jnp.asarray, state)
+    logits, after = build(name).decode(state, STEPS)
+    assert np.allclose(trace.logits, logits, rtol=0, atol=1e-11)
+    if name == "lstm":
+        return
+    assert jax.tree.all(jax.tree.map(np.array_equal, after.memory, state.memory))
+    moves = jax.tree.map(lambda a, b: np.max(np.abs(a - b)), after.heads, state.heads)
+    assert all(move > 1e-6 for move in jax.tree.leaves(moves))
+
+
+def shapes(name):
+    """The shape of everything in a trace, after batch and time; None for what there is not."""
+    options = VARIANTS[name]
+    if options["model"] == "lstm":
+        return Trace((HIDDEN,))
+    slots = build(name).cell.initial_memories + TIME
+    if not is_lie(name):
+        gate = (3,) if options["model"] == "ram_tape" else None
+        heads, output_gate = (HeadTrace((KEYS,), gate), HeadTrace((KEYS,))), None
+    else:
+        space = build(name).cell.access.read.space
+        action = jax.tree.map(jnp.shape, space.identity())
+        action_gate = () if options.get("action_interpolation") else None
+        heads = (HeadTrace((space.key_size,), (), action, action_gate),) * 2
+        output_gate = ()
+    return Trace((HIDDEN,), *heads, (slots,), (WIDTH,), (WIDTH,), (), output_gate)
+
+
+@over_models
+def test_shapes(name):
+    for trace, steps, _ in phases(name):
+        found = jax.tree.map(lambda leaf, steps=steps: shape_after(leaf, BATCH, steps), trace)
+        assert found == shapes(name)
+
+
+def shape_after(leaf, *front):
+    assert leaf.shape[: len(front)] == front
+    return leaf.shape[len(front) :]
+
+
+@over_memories
+def test_weights_are_those_of_existing_memories(name):
+    for trace, _, existing in phases(name):
+        slots = np.arange(trace.weights.shape[-1])
+        exists = np.broadcast_to(slots[None, :] < existing[:, None], trace.weights.shape)
+        assert np.all(trace.weights[exists] > 0)
+        assert np.all(trace.weights[~exists] == 0)
+        assert np.allclose(np.sum(trace.weights, axis=-1), 1, rtol=0, atol=1e-12)
+
+
+@over_memories
+def test_readings_and_memories_are_those_of_the_state(name):
+    trace, state = traced(name)
+    for phase, _, _ in phases(name):
+        readings = np.einsum("btn,bnw->btw", phase.weights, state.memory.values)
+        assert np.allclose(phase.reading, readings, rtol=0, atol=1e-12)
+    first, memory, encode = build(name).cell.initial_memories, state.memory, trace.encode
+    written = encode.write.key, encode.value, encode.strength
+    kept = memory.keys[:, first:], memory.values[:, first:], memory.strengths[:, first:]
+    for told, found in zip(written, kept, strict=True):
+        assert np.allclose(told, found, rtol=0, atol=1e-12)
+
+
+@over_lie_models
+@pytest.mark.parametrize("end", ["read", "write"])
+def test_shut_gates_leave_the_action_alone(name, end):
+    """key_t = act(action_t, key_(t-1)), from the initial key to the end of the answer."""
+    trace, _ = traced(name)
+    told = [getattr(phase, end) for phase in (trace.encode, trace.decode)]
+    keys, gates, actions = (
+        jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *field)
+        for field in zip(*((head.key, head.gate, head.action) for head in told), strict=True)
+    )
+    head = getattr(build(name).cell.access, end)
+    start = np.broadcast_to(head.init().key, (BATCH, 1, head.space.key_size))
+    before = np.concatenate([start, keys[:, :-1]], axis=1)
+    moved = jax.jit(jax.vmap(jax.vmap(head.space.act)))(actions, before)
+    assert np.all(gates < 1e-15)
+    assert np.allclose(moved, keys, rtol=0, atol=1e-12)
+    assert not np.allclose(before, keys, rtol=0, atol=1e-3)

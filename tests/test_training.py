@@ -1,0 +1,463 @@
+"""Training: the update by hand, and runs that come out the same whatever happens to them."""
+
+import errno
+import json
+import os
+import shutil
+import signal
+import time
+from dataclasses import dataclass
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import lantm
+import own_space  # registers the key space "circle"
+from lantm import training
+from lantm.checkpoint import named_arrays, read_arrays, save_tree
+from lantm.tasks import Copy
+from lantm.training import NonFiniteError, Trainer, finish, initial_machine, learning_rate
+
+pytest_plugins = ["tiny"]
+
+
+# ---- one update
+
+
+def test_learning_rate_by_hand():
+    """Constant for 10 * decay_delay updates, then times 0.99 after every 20."""
+    schedule, rate, rates = learning_rate(lantm.configure(lr=0.3, decay_delay=2)), 0.3, []
+    for batch in range(101):
+        if batch in (40, 60, 80, 100):
+            rate *= 0.99
+        rates.append(rate)
+    assert np.allclose([schedule(batch) for batch in range(101)], rates, rtol=1e-14, atol=0)
+
+
+def fan_in(name, shapes):
+    """Columns of the weight that a parameter of a linear layer belongs to."""
+    return shapes[name.removesuffix(".bias").removesuffix(".weight") + ".weight"][1]
+
+
+@pytest.mark.parametrize("model", ["lantm", "lstm"])
+def test_initialisation_by_fan_in(model):
+    parameters = named_arrays(initial_machine(lantm.configure(model=model, layers=2)))
+    shapes = {name: leaf.shape for name, leaf in parameters.items()}
+    embedding = parameters.pop("embedding.weight")
+    assert abs(jnp.mean(embedding)) < 0.1
+    assert abs(jnp.std(embedding) - 1) < 0.1
+    for name, leaf in parameters.items():
+        bound = fan_in(name, shapes) ** -0.5 if name.endswith(("weight", "bias")) else 1
+        largest = jnp.max(jnp.abs(leaf)) / bound
+        assert largest <= 1
+        assert largest > 0.9 or leaf.size < 50
+
+
+@pytest.mark.parametrize("model", ["lantm", "lstm"])
+def test_uniform_initialisation(model):
+    machine = initial_machine(lantm.configure(model=model, init="uniform", layers=2))
+    for name, leaf in named_arrays(machine).items():
+        forget = leaf.size // 4 if name.endswith(("from_input.bias", "from_hidden.bias")) else 0
+        assert jnp.all(leaf[:forget] == 1)
+        rest = jnp.abs(leaf[forget:])
+        assert jnp.max(rest) <= 1
+        assert jnp.max(rest) > 0.9 or rest.size < 50
+
+
+@pytest.mark.parametrize("init", ["fan_in", "uniform"])
+def test_forget_bias(init):
+    plain, raised = (
+        named_arrays(initial_machine(lantm.configure(init=init, layers=2, forget_bias=bias)))
+        for bias in (None, 2.5)
+    )
+    changed = {name for name in plain if not np.array_equal(plain[name], raised[name])}
+    layers = [f"cell.controller.layers.{i}" for i in range(2)]
+    ends = ("from_input.bias", "from_hidden.bias")
+    assert changed == {f"{layer}.{end}" for layer in layers for end in ends}
+    for name in changed:
+        forget = plain[name].size // 4
+        assert jnp.all(raised[name][:forget] == 2.5)
+        assert np.array_equal(plain[name][forget:], raised[name][forget:])
+
+
+def test_the_seed_decides_the_start():
+    first, again, other = (initial_machine(lantm.configure(seed=seed)) for seed in (1, 1, 2))
+    assert eqx.tree_equal(first, again)
+    assert not np.array_equal(first.embedding.weight, other.embedding.weight)
+
+
+@eqx.filter_jit
+@eqx.filter_value_and_grad
+def plain_gradient(machine, inputs, answers):
+    """Of the unpadded batch, by a plain scan; the loss is the mean of -log p."""
+    state = machine.init_state(*inputs.shape)
+    state, _ = lantm.unroll_scan(machine.cell, state, machine.embed(inputs))
+    asking = machine.placeholders(state, answers.shape[1])
+    _, logits = lantm.unroll_scan(machine.cell, state, asking, write=False)
+    likely = jnp.take_along_axis(jax.nn.log_softmax(logits), answers[:, :, None], axis=-1)
+    return -jnp.mean(likely)
+
+
+def plain_updates(config, stream, updates):
+    """RMSProp on clipped gradients, and an average of the weights, number by number."""
+    arrays, rest = eqx.partition(initial_machine(config), eqx.is_array)
+    weights, structure = jax.tree.flatten(arrays)
+    average, squares, told = weights, [0.0] * len(weights), []
+    for i in range(updates):
+        machine = eqx.combine(jax.tree.unflatten(structure, weights), rest)
+        loss, gradients = plain_gradient(machine, *map(jnp.asarray, stream[i]))
+        norm = np.sqrt(sum(np.sum(np.square(g)) for g in jax.tree.leaves(gradients)))
+        clipped = [g * min(1, config.clip / norm) for g in jax.tree.leaves(gradients)]
+        squares = [0.99 * m + 0.01 * g**2 for m, g in zip(squares, clipped, strict=True)]
+        steps = [g / (np.sqrt(m) + 1e-8) for g, m in zip(clipped, squares, strict=True)]
+        weights = [w - config.lr * step for w, step in zip(weights, steps, strict=True)]
+        keep = config.averaging
+        average = [keep * a + (1 - keep) * w for a, w in zip(average, weights, strict=True)]
+        told.append((loss, norm > config.clip))
+    return weights, average, told
+
+
+@pytest.mark.usefixtures("unoptimised")
+@pytest.mark.parametrize("options", [{}, {"model": "lstm", "averaging": 0.0, "clip": 0.05}])
+def test_three_updates_by_hand(options, tiny, tmp_path):
+    trainer = Trainer(lantm.Run.create(tiny(**options), tmp_path))
+    losses = [trainer.step(i) for i in range(3)]
+    weights, average, told = plain_updates(trainer.config, trainer.stream, 3)
+    assert np.allclose(losses, [loss for loss, _ in told], rtol=0, atol=1e-11)
+    assert any(clipped for _, clipped in told) == bool(options)
+    assert agree(weights, trainer.state.parameters)
+    assert agree(average, trainer.state.average)
+    assert eqx.tree_equal(*trainer.state[:2]) == (trainer.config.averaging == 0)
+
+
+def agree(leaves, tree):
+    found = jax.tree.leaves(tree)
+    return all(np.allclose(a, b, rtol=0, atol=1e-10) for a, b in zip(leaves, found, strict=True))
+
+
+# ---- runs
+
+
+def outcome(run):
+    """All that may not depend on what happened on the way."""
+    content = {
+        path.name: read_arrays(path)
+        for path in [
+            run.weights_path("best"),
+            run.weights_path("last"),
+            run.path / "checkpoints" / f"{run.config.batches:06d}.safetensors",
+        ]
+    }
+    tensors = {
+        name: ({key: (a.dtype, a.shape, a.tobytes()) for key, a in arrays.items()}, metadata)
+        for name, (arrays, metadata) in content.items()
+    }
+    result = {name: value for name, value in run.result.items() if name != "seconds"}
+    return tensors, (run.path / "metrics.jsonl").read_text(), result
+
+
+def interrupt_at(batch):
+    def on_progress(progress):
+        if progress.batch == batch:
+            raise KeyboardInterrupt
+
+    return on_progress
+
+
+def checkpoints(run):
+    return sorted(path.name for path in (run.path / "checkpoints").iterdir())
+
+
+@pytest.fixture(scope="module")
+def stopped(tiny, tmp_path_factory):
+    """A run that was interrupted after batch 12, its checkpoints at 10 and 12."""
+    root = tmp_path_factory.mktemp("stopped")
+    with pytest.raises(KeyboardInterrupt):
+        lantm.train(tiny(), root, on_progress=interrupt_at(12))
+    return lantm.Run.open(root / tiny().name)
+
+
+@pytest.fixture
+def run(stopped, tmp_path):
+    """The same run, to do as one likes with."""
+    return lantm.Run.open(shutil.copytree(stopped.path, tmp_path / stopped.path.name))
+
+
+def test_files_of_a_run(trained):
+    assert sorted(path.name for path in trained.path.iterdir()) == [
+        "checkpoints",
+        "config.json",
+        "metrics.jsonl",
+        "result.json",
+        "weights",
+    ]
+    assert checkpoints(trained) == ["000015.safetensors", "000020.safetensors"]
+    weights = sorted(path.name for path in (trained.path / "weights").iterdir())
+    assert weights == ["best.safetensors", "last.safetensors"]
+    content = json.loads((trained.path / "config.json").read_text())
+    assert content["versions"]["lantm"] == lantm.__version__
+    assert content["versions"]["jax"] == jax.__version__
+    assert content["digest"] == trained.config.digest
+    assert lantm.TrainConfig.from_dict(content["config"]) == trained.config
+    assert lantm.Run.open(trained.path) == trained
+
+
+def test_metrics_of_a_run(trained):
+    rows = list(trained.metrics())
+    names = ["batch", "loss", "fine", "coarse", "validation_fine", "validation_coarse"]
+    assert [row["batch"] for row in rows] == [5, 10, 15, 20]
+    assert all(list(row) == names for row in rows)
+    assert all(0 <= row[name] <= 1 for row in rows for name in names[2:])
+
+
+def test_result_of_a_run(trained):
+    assert trained.result["status"] == "finished"
+    rows = trained.result["test"]
+    found = [(row["checkpoint"], row["source"], row["examples"]) for row in rows]
+    assert found == [("best", 1, 37), ("best", 2, 37), ("last", 1, 37), ("last", 2, 37)]
+
+
+def test_every_checkpoint_can_be_kept(tiny, trained, tmp_path):
+    run = lantm.train(tiny(keep_all=True), tmp_path)
+    kept = sorted(path.stem for path in (run.path / "weights").iterdir())
+    assert kept == ["000005", "000010", "000015", "000020", "best", "last"]
+    assert eqx.tree_equal(run.machine("000020"), run.machine("last"))
+    assert eqx.tree_equal(run.machine("last"), trained.machine("last"))
+    assert not eqx.tree_equal(run.machine("000005"), run.machine("last"))
+
+
+def test_a_finished_run_is_not_trained_again(tiny, trained, monkeypatch):
+    monkeypatch.delattr(training, "Trainer")
+    assert lantm.train(tiny(), trained.path.parent) == trained
+
+
+def test_the_same_config_gives_the_same_run(tiny, trained, tmp_path):
+    assert outcome(lantm.train(tiny(), tmp_path)) == outcome(trained)
+    other = initial_machine(tiny(seed=2))
+    assert not eqx.tree_equal(other, initial_machine(tiny()))
+
+
+# ---- runs that are stopped
+
+
+@pytest.mark.parametrize("batch", [3, 15, 20])
+def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(batch, tiny, trained, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        lantm.train(tiny(), tmp_path, on_progress=interrupt_at(batch))
+    seen = []
+    run = lantm.train(tiny(), tmp_path, on_progress=lambda progress: seen.append(progress.batch))
+    assert seen == list(range(batch + 1, 21))
+    assert outcome(run) == outcome(trained)
+
+
+def test_control_c_amid_a_validation(run, trained, monkeypatch):
+    """It waits until the batch is done with: what is saved is whole."""
+    evaluate_batches = training.evaluate_batches
+
+    def interrupted(machine, batches):
+        signal.raise_signal(signal.SIGINT)
+        return evaluate_batches(machine, batches)
+
+    monkeypatch.setattr(training, "evaluate_batches", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        finish(run)
+    monkeypatch.undo()
+    assert "000015.safetensors" in checkpoints(run)
+    assert outcome(finish(run)) == outcome(trained)
+
+
+def test_killed_at_twenty_random_moments(tiny, start_slowly, tmp_path):
+    config, rng = tiny(batches=126, validate_every=7), np.random.default_rng(1)
+    for kill in range(20):
+        process, told = start_slowly(config, tmp_path)
+        while told.recv() < 6 * kill + rng.uniform(1, 6):
+            pass
+        time.sleep(rng.uniform(0, 0.02))
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+    run = lantm.Run.open(tmp_path / config.name)
+    assert run.result is None
+    assert outcome(finish(run)) == outcome(lantm.train(config, tmp_path / "uninterrupted"))
+    assert [row["batch"] for row in run.metrics()] == sorted({100, *range(7, 127, 7)})
+
+
+# ---- damage
+
+
+def truncate(path, other):
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def empty(path, other):
+    path.write_bytes(b"")
+
+
+def flip_a_bit(path, other):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 8
+    path.write_bytes(content)
+
+
+def replace_by_another(path, other):
+    shutil.copy(other, path)
+
+
+@pytest.fixture(scope="module")
+def foreign(stopped, tmp_path_factory):
+    """A sound checkpoint of another config."""
+    folder = tmp_path_factory.mktemp("foreign")
+    other = lantm.Run.create(lantm.configure(**{**as_settings(stopped.config), "seed": 2}), folder)
+    trainer = Trainer(other)
+    trainer.save()
+    return other.path / "checkpoints" / "000000.safetensors"
+
+
+def as_settings(config):
+    values = config.to_dict()
+    return {**values.pop("model"), **values}
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (truncate, "is damaged: "),
+        (empty, "is damaged: "),
+        (flip_a_bit, "is damaged: its checksum does not fit its content"),
+        (replace_by_another, "does not fit: config is "),
+    ],
+)
+def test_a_bad_checkpoint_is_stepped_over(damage, reason, run, foreign, trained):
+    newest, notices = run.path / "checkpoints" / "000012.safetensors", []
+    damage(newest, foreign)
+    finish(run, on_notice=notices.append)
+    assert len(notices) == 1
+    assert notices[0].startswith(f"stepping over a checkpoint: {newest} {reason}")
+    assert "\n" not in notices[0]
+    assert outcome(run) == outcome(trained)
+
+
+def test_without_a_good_checkpoint_a_run_starts_anew(run, trained):
+    for path in (run.path / "checkpoints").iterdir():
+        truncate(path, None)
+    notices, seen = [], []
+    finish(run, on_notice=notices.append, on_progress=lambda p: seen.append(p.batch))
+    assert len(notices) == 2
+    assert seen[0] == 1
+    assert outcome(run) == outcome(trained)
+
+
+def test_damage_is_noticed_wherever_it_is(tmp_path):
+    """A bit flipped in any byte of a small file, and any length it can be cut to."""
+    tree, path = {"a": jnp.arange(3.0), "b": {"c": jnp.arange(2)}}, tmp_path / "x.safetensors"
+    save_tree(path, tree, {"config": "1"})
+    content = path.read_bytes()
+    for i, byte in enumerate(content):
+        flipped = content[:i] + bytes([byte ^ 1 << i % 8]) + content[i + 1 :]
+        for damaged in (flipped, content[:i]):
+            path.write_bytes(damaged)
+            with pytest.raises(ValueError, match=r"x\.safetensors (is damaged|does not fit): "):
+                lantm.load_tree(path, tree, {"config": "1"})
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(run, trained, monkeypatch):
+    before = {path: path.read_bytes() for path in run.path.rglob("*.safetensors")}
+
+    def no_space(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", no_space)
+    with pytest.raises(OSError, match="No space left") as error:
+        finish(run)
+    monkeypatch.undo()
+    assert str(run.path) in str(error.value)
+    assert {path: path.read_bytes() for path in run.path.rglob("*.safetensors*")} == before
+    assert outcome(finish(run)) == outcome(trained)
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"), [(truncate, "is damaged"), (flip_a_bit, "is damaged")]
+)
+def test_damaged_weights_are_refused(damage, reason, run):
+    weights = run.weights_path("best")
+    assert run.machine().vocabulary == lantm.TASKS["tiny"].vocabulary
+    damage(weights, None)
+    with pytest.raises(ValueError, match=rf"best\.safetensors {reason}"):
+        run.machine()
+
+
+def test_weights_of_another_run_are_refused(run, tiny, tmp_path):
+    other = lantm.Run.create(tiny(seed=2), tmp_path / "other")
+    shutil.copy(run.weights_path("best"), other.weights_path("best"))
+    with pytest.raises(ValueError, match=r"best\.safetensors does not fit: config is "):
+        other.machine()
+    with pytest.raises(ValueError, match="checkpoint must be one of best; got 'last'"):
+        other.machine("last")
+
+
+# ---- losses that are no numbers
+
+
+def spoil(monkeypatch, index, *, before):
+    """Make the parameters infinite before or after an update."""
+    step = Trainer.step
+
+    def spoilt_step(trainer, i):
+        loss = None if before and i == index else step(trainer, i)
+        if i == index:
+            parameters = jax.tree.map(lambda leaf: leaf * jnp.inf, trainer.state.parameters)
+            trainer.state = trainer.state._replace(parameters=parameters, average=parameters)
+        return step(trainer, i) if loss is None else loss
+
+    monkeypatch.setattr(Trainer, "step", spoilt_step)
+
+
+@pytest.mark.parametrize(
+    ("before", "index", "reason"),
+    [
+        (True, 12, "the loss became nan at batch 13"),
+        (False, 14, "a parameter was not finite any more after batch 15"),
+    ],
+)
+def test_a_loss_that_is_no_number_stops_the_run(before, index, reason, run, trained, monkeypatch):
+    kept = checkpoints(run), {name: run.machine(name) for name in ("best", "last")}
+    spoil(monkeypatch, index, before=before)
+    with pytest.raises(NonFiniteError) as error:
+        finish(run)
+    monkeypatch.undo()
+    assert str(error.value) == reason
+    assert run.result == {"status": "failed", "error": reason}
+    assert checkpoints(run) == kept[0]
+    assert all(eqx.tree_equal(run.machine(name), machine) for name, machine in kept[1].items())
+    assert outcome(finish(run)) == outcome(trained)
+
+
+# ---- what users add
+
+
+@dataclass(frozen=True)
+class Successor(Copy):
+    """Every symbol's successor."""
+
+    name: ClassVar[str] = "successor"
+    symbols: ClassVar[int] = 7
+    largest: ClassVar[int] = 3
+
+    def problems(self, rng, size, batch):
+        inputs = self.draw(rng, batch, size)
+        return inputs, (inputs + 1) % self.symbols
+
+
+@pytest.mark.usefixtures("unoptimised")
+def test_an_own_task_on_an_own_key_space(tiny, tmp_path, monkeypatch):
+    monkeypatch.setitem(lantm.TASKS, "successor", Successor())
+    run = lantm.train(tiny(task="successor", space="circle"), tmp_path)
+    assert isinstance(run.machine().cell.access.read.space, own_space.Circle)
+    losses = [row["loss"] for row in run.metrics()]
+    assert losses[-1] < losses[0]
+    scores = lantm.evaluate(run, [3], examples=32)
+    assert [(score.checkpoint, score.source) for score in scores] == [("best", 3), ("last", 3)]
