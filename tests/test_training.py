@@ -273,17 +273,20 @@ def test_control_c_amid_a_validation(run, trained, monkeypatch):
 def test_killed_at_twenty_random_moments(tiny, start_slowly, tmp_path):
     config, rng = tiny(batches=126, validate_every=7), np.random.default_rng(1)
     for kill in range(20):
-        process, told = start_slowly(config, tmp_path)
+        process, told = start_slowly(config, tmp_path / "killed")
         while told.recv() < 6 * kill + rng.uniform(1, 6):
             pass
         time.sleep(rng.uniform(0, 0.02))
         process.kill()
         process.join()
         assert process.exitcode == -signal.SIGKILL
-    run = lantm.Run.open(tmp_path / config.name)
-    assert run.result is None
-    assert outcome(finish(run)) == outcome(lantm.train(config, tmp_path / "uninterrupted"))
-    assert [row["batch"] for row in run.metrics()] == sorted({100, *range(7, 127, 7)})
+    runs = [lantm.Run(tmp_path / name / config.name, config, "") for name in ("killed", "whole")]
+    assert runs[0].result is None
+    for run in runs:
+        process, _ = start_slowly(config, run.path.parent)
+        process.join()
+    assert outcome(runs[0]) == outcome(runs[1])
+    assert [row["batch"] for row in runs[0].metrics()] == sorted({100, *range(7, 127, 7)})
 
 
 # ---- damage
