@@ -26,7 +26,6 @@ VARIANTS: dict[str, dict[str, object]] = {
     "lstm": {"model": "lstm", "layers": 2},
     "ram": {"model": "ram", "key_size": KEYS, "sharpen": True},
     "ram_tape": {"model": "ram_tape", "key_size": KEYS},
-    "lantm_mixing": {"model": "lantm", "action_interpolation": True},
     "slantm_bounded": {
         "model": "slantm",
         "space": "bounded_sphere",

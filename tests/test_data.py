@@ -256,6 +256,7 @@ def test_a_line_of_many_sizes_is_many_batches(tmp_path):
         ("copy", "^,128,#,128,$", "symbol '128' is not in the vocabulary: 0 to 127 and ^ # $"),
         ("copy", "^,-1,#,-1,$", "symbol '-1' is not in the vocabulary"),
         ("copy", "^,,1,#,1,$", "symbol '' is not in the vocabulary"),
+        pytest.param("copy", f"^,{9:0>5000},#,1,$", "symbol '000", id="digits"),
         ("copy", "^,x,#,x,$", "symbol 'x' is not in the vocabulary"),
         ("double", "^,10,#,20,$", "symbol '10' is not in the vocabulary: 0 to 9 and ^ # $"),
         ("double", "^26#53$", "an answer is not twice its number"),

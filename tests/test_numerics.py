@@ -148,9 +148,9 @@ def test_readings(name, precision):
 @pytest.mark.parametrize("scale", [1, 10])
 def test_machines(name, scale):
     """Answers, loss and gradients, in single precision, of sequences of every length from one."""
-    rng = np.random.default_rng(0)
+    rng, double = np.random.default_rng(0), machine(name)
     with jax.enable_x64(False):
-        single = cast(machine(name), "float32")
+        single = cast(double, "float32")
         scaled = jax.tree.map(lambda p: scale * p if eqx.is_array(p) else p, single)
         tokens, answers = (
             jnp.asarray(rng.integers(0, OUTPUTS, (BATCH, time))) for time in (TIME, STEPS)

@@ -1,7 +1,6 @@
 """Every task against the same task in plain Python: lists, and integers of any length."""
 
 import doctest
-import importlib
 
 import numpy as np
 import pytest
@@ -200,17 +199,8 @@ def test_every_task_shows_an_example(module):
     assert all(shown[f"{here}.{task.__name__}"] for task in tasks)
 
 
-@pytest.mark.parametrize("name", ["arithmetic", "permutation", "unary"])
-def test_examples_of_tasks_hold(name):
-    assert_doctests_pass(f"lantm.tasks.{name}")
-
-
-@pytest.mark.parametrize("name", ["lantm.config", "lantm.seq2seq"])
-def test_other_examples_hold(name):
-    assert_doctests_pass(name)
-
-
-def assert_doctests_pass(name):
-    failed, attempted = doctest.testmod(importlib.import_module(name))
+@pytest.mark.parametrize("module", [arithmetic, permutation, unary])
+def test_the_examples_hold(module):
+    failed, attempted = doctest.testmod(module)
     assert attempted > 0
     assert failed == 0

@@ -73,6 +73,13 @@ def tiny(cache):
 
 
 @pytest.fixture(scope="session")
+def options(cache):
+    """The same settings for the command line, but for the task."""
+    settings = {name: value for name, value in SETTINGS.items() if name != "task"}
+    return [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
+
+
+@pytest.fixture(scope="session")
 def trained(tiny, tmp_path_factory):
     """A finished run, to look at."""
     return lantm.train(tiny(), tmp_path_factory.mktemp("runs"))

@@ -6,6 +6,7 @@ import os
 import runpy
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,11 +107,11 @@ def run_train(found: argparse.Namespace) -> int:
             raise ValueError(f"task must be given: one of {', '.join(TASKS)}")
         settings = given_options(found, TrainConfig, ModelConfig)
         run = Run.create(configure(found.recipe, **settings), found.out)
-    console.print(f"run directory: {run.path}", soft_wrap=True)
+    say(console, f"run directory: {run.path}")
     try:
         train_with_bar(run, console)
     except KeyboardInterrupt:
-        console.print(f"stopped and saved; go on with: lantm train --resume {run.path}")
+        say(console, f"stopped and saved; go on with: lantm train --resume {run.path}")
         return INTERRUPTED
     except NonFiniteError as error:
         print(f"lantm: {error}; the last good checkpoint is in {run.path}", file=sys.stderr)
@@ -141,13 +142,18 @@ def train_with_bar(run: Run, console: Console) -> None:
                 if "validation_coarse" in row:
                     shown["far"] = f"{row['validation_coarse']:.0%}"
                     if not console.is_terminal:
-                        console.print(format_row(row), soft_wrap=True)
+                        say(console, format_row(row))
             bar.update(task, completed=progress.batch, **shown)
 
-        finish(run, on_progress=on_progress, on_notice=console.print)
+        finish(run, on_progress=on_progress, on_notice=partial(say, console))
 
 
-def format_row(row: dict[str, float]) -> str:
+def say(console: Console, text: str) -> None:
+    """One line as it is, however wide the terminal and whatever brackets it has."""
+    console.print(text, soft_wrap=True, markup=False, highlight=False)
+
+
+def format_row(row: dict[str, Any]) -> str:
     return (
         f"batch {row['batch']:6d}  loss {row['loss']:.4f}  right {row['coarse']:6.1%}  "
         f"2x {row['validation_coarse']:6.1%}"
@@ -163,11 +169,11 @@ def show_outcome(run: Run, console: Console) -> None:
     console.print(table)
     picture = run.path / "memory.png"
     draw_memory(run.machine("best"), run.task, picture)
-    console.print(f"picture of the memory: {picture}", soft_wrap=True)
-    console.print(f"run directory: {run.path}", soft_wrap=True)
+    say(console, f"picture of the memory: {picture}")
+    say(console, f"run directory: {run.path}")
 
 
-def accuracies(row: dict[str, float]) -> tuple[float, float]:
+def accuracies(row: dict[str, Any]) -> tuple[float, float]:
     return row["fine"], row["coarse"]
 
 

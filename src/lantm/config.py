@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,7 +104,7 @@ class TrainConfig:
         for name, value in self.flat().items():
             if value != usual[name]:
                 option = "--" + name.replace("_", "-")
-                words.append(option if value is True else f"{option} {value}")
+                words.append(option if value is True else f"{option} {shlex.quote(str(value))}")
         return " ".join(words)
 
     @property

@@ -49,14 +49,14 @@ class Run:
     def open(cls, name: str | Path) -> "Run":
         """The run in a directory, or a ready-trained machine: `zoo:copy`."""
         path = zoo_path(str(name)) if str(name).startswith(ZOO) else Path(name)
+        file = path / "config.json"
+        if not file.is_file():
+            raise ValueError(f"run must be a run directory or zoo:TASK, got {name}")
         try:
-            content = json.loads((path / "config.json").read_text())
-            digest, values = content["digest"], content["config"]
-        except FileNotFoundError:
-            raise ValueError(f"run must be a run directory or zoo:TASK, got {name}") from None
-        except (json.JSONDecodeError, KeyError, OSError) as error:
-            raise ValueError(f"{path / 'config.json'} is damaged: {error!r}") from None
-        return cls(path, TrainConfig.from_dict(values), digest)
+            content = json.loads(file.read_bytes())
+            return cls(path, TrainConfig.from_dict(content["config"]), content["digest"])
+        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+            raise ValueError(f"{file} is damaged: {error!r}") from None
 
     @property
     def task(self) -> Task:
