@@ -26,14 +26,18 @@ from lantm.tasks import TASKS
 from lantm.textfile import write_batches
 from lantm.training import NonFiniteError, Progress, finish
 
+COMMANDS = ("train", "eval", "data", "zoo")
 INTERRUPTED = 130
 FAILED = 1
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; every foreseeable mistake ends in one line and exit code 2."""
-    found = build_parser().parse_or_suggest(sys.argv[1:] if arguments is None else arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
+        if arguments and not arguments[0].startswith("-"):
+            require_one_of("command", arguments[0], COMMANDS)
+        found = build_parser().parse_or_suggest(arguments)
         if found.file is not None:
             load_file(found.file)
         return found.command(found)

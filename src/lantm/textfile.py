@@ -76,9 +76,9 @@ def parse_line(line: str, task: Task) -> Iterator[Example]:
 
 
 def parse_symbol(word: str, vocabulary: Vocabulary) -> int:
-    if not word.isdigit() or int(word) >= vocabulary.symbols:
+    if not word.isdigit() or len(word) > 9 or int(word) >= vocabulary.symbols:
         top = vocabulary.symbols - 1
-        raise DataError(f"symbol {word!r} is not in the vocabulary: 0 to {top} and ^ # $")
+        raise DataError(f"symbol {word[:20]!r} is not in the vocabulary: 0 to {top} and ^ # $")
     return int(word)
 
 

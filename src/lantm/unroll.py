@@ -258,7 +258,7 @@ class Loop:
         projected: Batched,
         before: Carry,
         buffers: Buffers,
-    ) -> tuple[Carry, tuple[Array, Array, Array], Any]:
+    ) -> tuple[Carry, tuple[Array, Array, Array] | None, Any]:
         """One step: the state after it, the memory to be written, and what to record.
 
         The memory is written at the start of the next step: before anything reads the buffers, so
@@ -279,19 +279,19 @@ class Loop:
         after = Carry(controller, reading, heads)
         if lengths is not None:
             after = select(t < lengths, after, before)
-        new = key, self.value(command), self.strength(command)
+        new = (key, self.value(command), self.strength(command)) if self.write else None
         return after, new, (Tape(before, gates, squashed), (hidden, reading, command))
 
     def append(
         self,
         buffers: Buffers,
-        new: tuple[Array, Array, Array],
+        new: tuple[Array, Array, Array] | None,
         count: Int[Array, " batch"],
         t: Int[Array, ""] | int,
         lengths: Lengths | None,
     ) -> Buffers:
         """The buffers with the memory of step t."""
-        if not self.write:
+        if new is None:
             return buffers
         key, value, strength = new
         where = written(buffers, count, t, lengths)
