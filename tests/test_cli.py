@@ -73,6 +73,7 @@ def copy_of(run, folder):
         ("train copy --recipe papr", "got 'papr' (did you mean 'paper'?)"),
         ("train copy --regime medium", "regime must be one of small, large; got 'medium'"),
         ("train copy --init unifrom", "got 'unifrom' (did you mean 'uniform'?)"),
+        ("train --resume nowhere --lr 0.5", "--resume takes no other setting, got lr"),
         ("train --resume nowhere", "run must be a run directory or zoo:TASK, got nowhere"),
         ("train copy --data none.txt", "none.txt: cannot be read: No such file or directory"),
         ("train copy --file none.py", "file must be a Python file, got none.py"),
@@ -131,6 +132,12 @@ def test_a_damaged_config(content, trained, capsys, tmp_path):
     (run.path / "config.json").write_bytes(content)
     for command in (["eval"], ["train", "--resume"]):
         assert "config.json is damaged" in refused(capsys, *command, str(run.path))
+
+
+def test_a_bad_data_file_leaves_no_run(capsys, tmp_path):
+    missing = str(tmp_path / "none.txt")
+    refused(capsys, "train", "copy", "--data", missing, "--out", str(tmp_path / "runs"))
+    assert not (tmp_path / "runs").exists()
 
 
 def test_damaged_weights(trained, capsys, tmp_path):

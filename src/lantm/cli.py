@@ -24,7 +24,7 @@ from lantm.picture import draw_memory
 from lantm.runs import Run, evaluate, zoo_names
 from lantm.tasks import TASKS
 from lantm.textfile import write_batches
-from lantm.training import NonFiniteError, Progress, finish
+from lantm.training import NonFiniteError, Progress, finish, open_stream
 
 COMMANDS = ("train", "eval", "data", "zoo")
 INTERRUPTED = 130
@@ -82,7 +82,9 @@ def build_parser() -> Parser:
     data.add_argument("action", metavar="export", help="export")
     data.add_argument("task", help=f"one of {', '.join(TASKS)}")
     data.add_argument("target", metavar="FILE", help="the file to write")
-    data.add_argument("--purpose", default="test", help="train, validation or test [test]")
+    data.add_argument(
+        "--purpose", default="test", help="validation, test, or train: a whole training set [test]"
+    )
     data.add_argument("--multiple", type=int, default=2, help="of the training size [2]")
     data.add_argument("--examples", type=int, default=3200, help="how many problems [3200]")
     data.add_argument("--regime", default="small", help="which training set [small]")
@@ -104,13 +106,20 @@ def load_file(path: str) -> None:
 
 def run_train(found: argparse.Namespace) -> int:
     console = Console()
+    settings = given_options(found, TrainConfig, ModelConfig)
     if found.resume is not None:
+        extra = [name for name, value in settings.items() if value is not None]
+        if extra:
+            raise ValueError(
+                f"--resume takes its settings from the run; got {', '.join(extra)} too"
+            )
         run = Run.open(found.resume)
+    elif found.task is None:
+        raise ValueError(f"task must be given: one of {', '.join(TASKS)}")
     else:
-        if found.task is None:
-            raise ValueError(f"task must be given: one of {', '.join(TASKS)}")
-        settings = given_options(found, TrainConfig, ModelConfig)
-        run = Run.create(configure(found.recipe, **settings), found.out)
+        config = configure(found.recipe, **settings)
+        open_stream(config)  # a bad data file is refused before there is a run
+        run = Run.create(config, found.out)
     say(console, f"run directory: {run.path}")
     try:
         train_with_bar(run, console)

@@ -17,7 +17,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PyTree
 
-from lantm.checkpoint import load_tree, save_tree
+from lantm.checkpoint import load_tree, save_tree, write_atomically
 from lantm.config import TrainConfig
 from lantm.data import Stream, bucket, buckets, evaluation_batches, pad, training_stream
 from lantm.evaluation import Evaluation, evaluate_batches
@@ -125,7 +125,7 @@ class Trainer:
             self.optimiser.init(zero),
             jnp.array(0, jnp.int32),
             jnp.zeros(4),
-            jnp.full(2, -1.0),
+            jnp.array([-1.0, -1.0]),
         )
         self.state = self.restore(fresh, on_notice)
 
@@ -181,6 +181,7 @@ class Trainer:
 
     def validate(self, done: int) -> Evaluation:
         """Score the weights at twice the training size; keep them if none were better."""
+        self.require_finite()
         machine: Machine = eqx.combine(self.state.average, self.rest)
         found = evaluate_batches(machine, self.validation)
         now = [found.coarse, found.fine]
@@ -193,29 +194,43 @@ class Trainer:
             save_tree(self.run.weights_path(f"{done:06d}"), machine, said)
         return found
 
+    def require_finite(self) -> None:
+        """Nothing is kept of a machine that is not made of numbers any more."""
+        if not all(bool(jnp.all(jnp.isfinite(p))) for p in jax.tree.leaves(self.state.parameters)):
+            done = int(self.state.batch)
+            raise NonFiniteError(f"a parameter was not finite any more after batch {done}")
+
     def save(self) -> None:
         """A checkpoint to resume from; the oldest ones go."""
+        self.require_finite()
         done = int(self.state.batch)
-        if not all(bool(jnp.all(jnp.isfinite(p))) for p in jax.tree.leaves(self.state.parameters)):
-            raise NonFiniteError(f"a parameter was not finite any more after batch {done}")
         folder = self.run.path / "checkpoints"
         save_tree(folder / f"{done:06d}.safetensors", self.state, {"config": self.run.digest})
-        for old in sorted(folder.glob("*.safetensors"))[:-KEPT_CHECKPOINTS]:
+        for old in sorted(folder.glob("*.safetensors"), key=by_number)[:-KEPT_CHECKPOINTS]:
             old.unlink()
 
     def restore(self, fresh: TrainingState, on_notice: Callable[[str], None]) -> TrainingState:
         """The newest checkpoint that is whole and of this config, with the metrics up to it."""
+        for leftover in self.run.path.rglob("*.safetensors?*"):  # of a process that was killed
+            leftover.unlink()
         state = fresh
-        for path in sorted((self.run.path / "checkpoints").glob("*.safetensors"), reverse=True):
+        found = (self.run.path / "checkpoints").glob("*.safetensors")
+        for path in sorted(found, key=by_number, reverse=True):
             try:
                 state = load_tree(path, fresh, {"config": self.run.digest})
                 break
             except ValueError as error:
                 on_notice(f"stepping over a checkpoint: {error}")
+                path.rename(path.with_suffix(".bad"))
         rows = [row for row in self.run.metrics() if row["batch"] <= int(state.batch)]
         text = "".join(json.dumps(row) + "\n" for row in rows)
-        (self.run.path / "metrics.jsonl").write_text(text)
+        write_atomically(self.run.path / "metrics.jsonl", text.encode())
         return state
+
+
+def by_number(path: Path) -> tuple[int, str]:
+    """The order of checkpoints, also where numbers outgrow their six digits."""
+    return len(path.stem), path.stem
 
 
 @contextmanager
