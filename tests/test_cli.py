@@ -73,7 +73,7 @@ def copy_of(run, folder):
         ("train copy --recipe papr", "got 'papr' (did you mean 'paper'?)"),
         ("train copy --regime medium", "regime must be one of small, large; got 'medium'"),
         ("train copy --init unifrom", "got 'unifrom' (did you mean 'uniform'?)"),
-        ("train --resume nowhere --lr 0.5", "--resume takes no other setting, got lr"),
+        ("train --resume nowhere --lr 0.5", "--resume takes its settings from the run; got lr too"),
         ("train --resume nowhere", "run must be a run directory or zoo:TASK, got nowhere"),
         ("train copy --data none.txt", "none.txt: cannot be read: No such file or directory"),
         ("train copy --file none.py", "file must be a Python file, got none.py"),
