@@ -30,11 +30,7 @@ def numbers(*shape):
 
 
 def actions(name, draw, many):
-    raws = draw(scales) * draw(numbers(many, ALL_SPACES[name].action_size))
-    if isinstance(ALL_SPACES[name], lantm.Sphere):
-        # Left out until it is repaired: `compose` forgets the axis of angles below 2e-5.
-        raws[:, 3] = np.where(np.abs(raws[:, 3]) < 0.1, 0.0, raws[:, 3])
-    return raws
+    return draw(scales) * draw(numbers(many, ALL_SPACES[name].action_size))
 
 
 def keys_of(name, draw):

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable
 
 import jax.core
-import jax.numpy as jnp
+import numpy as np
 
 
 def require_positive(**sizes: int) -> None:
@@ -37,5 +37,6 @@ def require_lengths(lengths: jax.Array | None, time: int) -> None:
     """Every length has to be from 0 to the number of time steps; unknown inside `jax.jit`."""
     if lengths is None or isinstance(lengths, jax.core.Tracer):
         return
-    if jnp.any((lengths < 0) | (lengths > time)):
-        raise ValueError(f"lengths must be between 0 and {time}, the time steps; got {lengths}")
+    found = np.asarray(lengths)
+    if np.any((found < 0) | (found > time)):
+        raise ValueError(f"lengths must be between 0 and {time}, the time steps; got {found}")

@@ -3,7 +3,7 @@
 import equinox as eqx
 
 from lantm.cells import Cell, State, Trace
-from lantm.errors import require_positive, require_shape
+from lantm.errors import require_lengths, require_positive, require_shape
 from lantm.reference import Inputs, Lengths, Outputs, checked, init_states, unroll_traced
 from lantm.unroll import unroll
 
@@ -50,4 +50,5 @@ class MemoryLayer(eqx.Module):
 
     def _checked(self, inputs: Inputs, state: State, lengths: Lengths | None, write: bool) -> State:
         require_shape("inputs", inputs.shape, "batch", "time", self.cell.input_size)
+        require_lengths(lengths, inputs.shape[1])
         return checked(state, inputs.shape, lengths, write=write)

@@ -55,7 +55,7 @@ class Memory(eqx.Module):
         A full buffer is an error where the count is known; inside `jax.jit` it is not, and whoever
         makes the buffer has to make it large enough.
         """
-        if not isinstance(self.count, jax.core.Tracer) and self.count >= self.capacity:
+        if not isinstance(self.count, jax.core.Tracer) and int(self.count) >= self.capacity:
             raise ValueError(f"capacity must be above {self.capacity}: the memory is full")
         return Memory(
             self.keys.at[self.count].set(key, mode="drop"),

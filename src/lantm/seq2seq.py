@@ -111,6 +111,7 @@ class Machine(eqx.Module):
 
     def trace(self, tokens: Tokens, steps: int, lengths: Lengths | None = None) -> MachineTrace:
         """What every step of the same call does."""
+        require_lengths(lengths, tokens.shape[1])
         state = self.init_state(*tokens.shape)
         state, (_, encode) = unroll_traced(self.cell, state, self.embed(tokens), lengths)
         answer = self.placeholders(state, steps)

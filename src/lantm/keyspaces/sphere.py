@@ -96,7 +96,9 @@ def quaternion(action: Rotation) -> tuple[Scalar, Float[Array, "3"]]:
 
 def rotation(w: Scalar, v: Float[Array, "3"]) -> Rotation:
     """The rotation of the unit quaternion w + v."""
-    axis = normalise(v)
+    # v is short where the angle is small: scaled up, as `normalise` gives up on short vectors.
+    scale = jax.lax.stop_gradient(jnp.maximum(jnp.max(jnp.abs(v)), 1e-15))
+    axis = normalise(v / scale)
     sin = jnp.dot(axis, v)
     return Rotation(axis, normalise(jnp.stack([w**2 - sin**2, 2 * w * sin])))
 
