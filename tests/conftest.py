@@ -6,8 +6,21 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 
 import hypothesis
 import jax
+import pytest
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 hypothesis.settings.register_profile("lantm", deadline=None, derandomize=True, max_examples=50)
 hypothesis.settings.load_profile("lantm")
+
+
+@pytest.fixture(autouse=True)
+def registries():
+    """What a test adds to the registries goes when it ends."""
+    import lantm  # not earlier: the type checks are put in at its first import
+
+    known = [(registry, dict(registry)) for registry in (lantm.SPACES, lantm.TASKS)]
+    yield
+    for registry, before in known:
+        registry.clear()
+        registry.update(before)
