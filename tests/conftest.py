@@ -17,7 +17,7 @@ hypothesis.settings.load_profile("lantm")
 @pytest.fixture(autouse=True)
 def registries():
     """What a test adds to the registries goes when it ends."""
-    import lantm  # not earlier: the type checks are put in at its first import
+    import lantm  # noqa: PLC0415 - the type checks are put in at its first import
 
     known = [(registry, dict(registry)) for registry in (lantm.SPACES, lantm.TASKS)]
     yield
