@@ -16,6 +16,7 @@ import pytest
 
 import lantm
 from lantm import cli, runs, training
+from lantm.cli.common import percent
 from lantm.data import evaluation_batches, training_stream
 from lantm.options import given_options
 from lantm.picture import draw_memory
@@ -174,7 +175,7 @@ def table_rows(shown):
 
 
 def shares(row):
-    return [cli.percent(row["fine"]), cli.percent(row["coarse"])]
+    return [percent(row["fine"]), percent(row["coarse"])]
 
 
 def test_training_ends_in_a_table_a_picture_and_a_run(shown, trained):
@@ -373,7 +374,7 @@ def test_eval_as_a_table(trained, capsys):
     ("share", "shown"), [(1.0, "100"), (0.99999, "99.99"), (0.123456, "12.35"), (0.0, "0.00")]
 )
 def test_only_what_is_all_right_is_100_percent(share, shown):
-    assert cli.percent(share) == shown
+    assert percent(share) == shown
 
 
 @pytest.mark.parametrize("multiple", [1, 3])

@@ -1,0 +1,89 @@
+"""lantm eval | data | zoo"""
+
+import argparse
+import json
+
+from rich.console import Console
+from rich.table import Table
+
+from lantm.cli.common import Add, accuracies, percent
+from lantm.data import PURPOSES, evaluation_batches, training_stream
+from lantm.errors import require_one_of
+from lantm.runs import Run, evaluate, zoo_names
+from lantm.tasks import TASKS
+from lantm.textfile import write_batches
+
+
+def add(command: Add) -> None:
+    test = command("eval", run_eval, "score a trained machine")
+    test.add_argument("run", help="a run directory, or zoo:TASK")
+    test.add_argument("--multiples", type=int, nargs="+", help="of the training size [1 2]")
+    test.add_argument("--data", metavar="FILE", nargs="+", default=[], help="authors' text files")
+    test.add_argument("--checkpoint", nargs="+", help="best, last, or a kept batch [best last]")
+    test.add_argument("--examples", type=int, default=3200, help="problems a multiple [3200]")
+    test.add_argument("--by-length", action="store_true", help="also for each answer length")
+    test.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
+
+    data = command("data", run_data, "write problems of a task to a file of the authors' format")
+    data.add_argument("action", metavar="export", help="export")
+    data.add_argument("task", help=f"one of {', '.join(TASKS)}")
+    data.add_argument("target", metavar="FILE", help="the file to write")
+    data.add_argument(
+        "--purpose", default="test", help="validation, test, or train: a whole training set [test]"
+    )
+    data.add_argument("--multiple", type=int, default=2, help="of the training size [2]")
+    data.add_argument("--examples", type=int, default=3200, help="how many problems [3200]")
+    data.add_argument("--regime", default="small", help="which training set [small]")
+    data.add_argument("--seed", type=int, default=1, help="of the training set [1]")
+
+    command("zoo", run_zoo, "list the ready-trained machines")
+
+
+def run_eval(found: argparse.Namespace) -> int:
+    multiples = found.multiples or ([] if found.data else [1, 2])
+    for multiple in multiples:
+        if multiple < 1:
+            raise ValueError(f"multiples must be whole numbers of at least 1, got {multiple}")
+    scores = evaluate(
+        found.run, multiples, found.data, checkpoints=found.checkpoint, examples=found.examples
+    )
+    rows = [score.to_dict() for score in scores]
+    if found.json:
+        if not found.by_length:
+            rows = [{k: v for k, v in row.items() if k != "by_length"} for row in rows]
+        print(json.dumps(rows, indent=2))
+        return 0
+    table = Table("checkpoint", "problems", "length", "examples", "fine", "coarse")
+    for row in rows:
+        source = f"{row['source']}x" if isinstance(row["source"], int) else row["source"]
+        parts = {"all": row} | (row["by_length"] if found.by_length else {})
+        for length, part in parts.items():
+            shares = map(percent, accuracies(part))
+            table.add_row(row["checkpoint"], source, str(length), str(part["examples"]), *shares)
+    Console().print(table)
+    return 0
+
+
+def run_data(found: argparse.Namespace) -> int:
+    require_one_of("action", found.action, ["export"])
+    require_one_of("task", found.task, TASKS)
+    require_one_of("purpose", found.purpose, PURPOSES)
+    task = TASKS[found.task]
+    if found.purpose == "train":
+        stream = training_stream(task, found.regime, found.seed)
+        batches = [stream[i] for i in range(len(stream))]
+    else:
+        batches = evaluation_batches(task, found.purpose, found.multiple, found.examples)
+    write_batches(found.target, task, batches)
+    print(f"{sum(len(batch.inputs) for batch in batches)} problems in {found.target}")
+    return 0
+
+
+def run_zoo(found: argparse.Namespace) -> int:
+    table = Table("machine", "fine 2x", "coarse 2x", "trained by")
+    for name in zoo_names():
+        run = Run.open(name)
+        twice = next(row for row in (run.result or {})["test"] if row["source"] == 2)
+        table.add_row(name, *map(percent, accuracies(twice)), run.config.command)
+    Console().print(table)
+    return 0

@@ -1,0 +1,110 @@
+"""lantm train"""
+
+import argparse
+import sys
+from functools import partial
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+
+from lantm.cli.common import Add, accuracies, percent, say
+from lantm.config import RECIPES, TrainConfig, configure
+from lantm.models import ModelConfig
+from lantm.options import add_options, given_options
+from lantm.picture import draw_memory
+from lantm.runs import Run
+from lantm.tasks import TASKS
+from lantm.training import NonFiniteError, Progress, finish, open_stream
+
+INTERRUPTED = 130
+FAILED = 1
+
+
+def add(command: Add) -> None:
+    train = command("train", run_train, "train a machine on a task and show what it learned")
+    train.add_argument("task", nargs="?", help=f"one of {', '.join(TASKS)}")
+    train.add_argument("--resume", metavar="RUN", help="go on with the run in this directory")
+    train.add_argument("--recipe", default="default", help=f"one of {', '.join(RECIPES)}")
+    train.add_argument("--out", metavar="DIR", default="runs", help="where runs are kept [runs]")
+    add_options(train, ModelConfig)
+    add_options(train, TrainConfig, skip=("task", "model"))
+
+
+def run_train(found: argparse.Namespace) -> int:
+    console = Console()
+    settings = given_options(found, TrainConfig, ModelConfig)
+    if found.resume is not None:
+        extra = [name for name, value in settings.items() if value is not None]
+        if extra:
+            raise ValueError(
+                f"--resume takes its settings from the run; got {', '.join(extra)} too"
+            )
+        run = Run.open(found.resume)
+    elif found.task is None:
+        raise ValueError(f"task must be given: one of {', '.join(TASKS)}")
+    else:
+        config = configure(found.recipe, **settings)
+        open_stream(config)  # a bad data file is refused before there is a run
+        run = Run.create(config, found.out)
+    say(console, f"run directory: {run.path}")
+    try:
+        train_with_bar(run, console)
+    except KeyboardInterrupt:
+        say(console, f"stopped and saved; go on with: lantm train --resume {run.path}")
+        return INTERRUPTED
+    except NonFiniteError as error:
+        print(f"lantm: {error}; the last good checkpoint is in {run.path}", file=sys.stderr)
+        return FAILED
+    show_outcome(run, console)
+    return 0
+
+
+def train_with_bar(run: Run, console: Console) -> None:
+    """A live line on a terminal; elsewhere a line for every validation."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("loss {task.fields[loss]}  right {task.fields[right]}  2x {task.fields[far]}"),
+        TextColumn("{task.fields[rate]} samples/s"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=console, disable=not console.is_terminal) as bar:
+        blank: dict[str, Any] = {"loss": "-", "right": "-", "far": "-", "rate": "-"}
+        task = bar.add_task(run.config.task, total=run.config.batches, **blank)
+
+        def on_progress(progress: Progress) -> None:
+            row, speed = progress.row, bar.tasks[0].speed
+            shown: dict[str, Any] = {"rate": f"{32 * speed:.0f}"} if speed else {}
+            if row is not None:
+                shown |= {"loss": f"{row['loss']:.4f}", "right": f"{row['coarse']:.0%}"}
+                if "validation_coarse" in row:
+                    shown["far"] = f"{row['validation_coarse']:.0%}"
+                    if not console.is_terminal:
+                        say(console, format_row(row))
+            bar.update(task, completed=progress.batch, **shown)
+
+        finish(run, on_progress=on_progress, on_notice=partial(say, console))
+
+
+def format_row(row: dict[str, Any]) -> str:
+    return (
+        f"batch {row['batch']:6d}  loss {row['loss']:.4f}  right {row['coarse']:6.1%}  "
+        f"2x {row['validation_coarse']:6.1%}"
+    )
+
+
+def show_outcome(run: Run, console: Console) -> None:
+    """The scores, a picture, and where everything is."""
+    result = run.result or {}
+    table = Table("checkpoint", "size", "fine", "coarse", title=f"{run.config.task}, test set")
+    for row in result["test"]:
+        table.add_row(row["checkpoint"], f"{row['source']}x", *map(percent, accuracies(row)))
+    console.print(table)
+    picture = run.path / "memory.png"
+    draw_memory(run.machine("best"), run.task, picture)
+    say(console, f"picture of the memory: {picture}")
+    say(console, f"run directory: {run.path}")
