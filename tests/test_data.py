@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lantm
-from lantm.data import TaskStream, bucket, buckets, evaluation_batches, pad, training_stream
+from lantm.data import (
+    GrowingStream,
+    TaskStream,
+    bucket,
+    buckets,
+    evaluation_batches,
+    pad,
+    training_stream,
+)
 from lantm.tasks import Copy
 from lantm.textfile import DataError, FileStream, read_batches, write_batches
 
@@ -137,6 +145,30 @@ def test_impossible_streams_are_refused(options):
         TaskStream(**{"task": Few(), "purpose": "test", "batches": 1} | options)
     with pytest.raises(ValueError, match=r"regime must be .* \(did you mean 'small'\?\)"):
         training_stream(Few(), "smal", seed=1)
+
+
+@over_tasks
+def test_sizes_are_known_before_the_problems(name):
+    stream = training_stream(lantm.TASKS[name], "small", seed=2)
+    by_size = sorted(range(len(stream)), key=stream.size)
+    lengths = [stream[i].inputs.shape[1] for i in by_size[::50]]
+    assert lengths == sorted(lengths)
+    assert set(map(stream.size, by_size)) == set(lantm.TASKS[name].sizes())
+
+
+def test_growing_sizes():
+    plain = training_stream(lantm.TASKS["copy"], "small", seed=1)
+    grown = GrowingStream(plain, 300, seed=1)
+    assert len(grown) == len(plain)
+    smallest = sorted(map(plain.size, range(500)))
+    for index in range(300):
+        assert grown.size(index) <= smallest[50 + int(450 * index / 300)]
+        assert grown[index].inputs.shape[1] == grown.size(index) + 1
+    assert max(map(grown.size, range(290, 300))) > 24
+    assert all(same(grown[i], plain[i]) for i in (300, 500, 1234))
+    samples = problems(plain[i] for i in range(500))
+    assert problems(grown[i] for i in range(0, 300, 7)) <= samples
+    assert same(GrowingStream(plain, 300, seed=1)[7], grown[7])
 
 
 # ---- padding

@@ -20,6 +20,7 @@ import lantm
 import own_space  # registers the key space "circle"
 from lantm import training
 from lantm.checkpoint import named_arrays, read_arrays, save_tree
+from lantm.optimiser import adam
 from lantm.tasks import Copy
 from lantm.training import NonFiniteError, Trainer, finish, initial_machine, learning_rate
 
@@ -145,6 +146,32 @@ def test_clipped_updates_without_averaging(tiny, tmp_path):
     state, clipped = compare_three_updates(config, tmp_path)
     assert clipped
     assert eqx.tree_equal(state.average, state.parameters)
+
+
+def test_adam_by_hand():
+    """m / (sqrt(v) + 1e-8), both corrected for their start at zero, after clipping."""
+    optimiser, w, m, v = adam(0.1, clip=1.0), np.array([1.0, -2.0]), 0.0, 0.0
+    state = optimiser.init(jnp.asarray(w))
+    for t, g in enumerate([[3.0, 4.0], [0.3, -0.2], [0.0, 0.1]], start=1):
+        step, state = optimiser.update(jnp.array(g), state)
+        clipped = np.array(g) / max(1.0, np.hypot(*g))
+        m, v = 0.9 * m + 0.1 * clipped, 0.999 * v + 0.001 * clipped**2
+        by_hand = 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        assert np.allclose(-step, by_hand, rtol=1e-6)
+
+
+@pytest.mark.usefixtures("unoptimised")
+def test_settings_of_the_updates_reach_them(tiny, tmp_path):
+    """A run with Adam and growing sizes is another run than one without."""
+    plain, other = (
+        Trainer(lantm.Run.create(tiny(**settings), tmp_path))
+        for settings in ({}, {"optimiser": "adam", "growth": 0.5})
+    )
+    assert other.stream.size(0) == 2
+    assert plain.stream.size(0) == 3
+    plain.stream = other.stream
+    assert plain.step(0) == other.step(0)
+    assert not eqx.tree_equal(plain.state.parameters, other.state.parameters)
 
 
 def agree(leaves, tree):

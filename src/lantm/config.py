@@ -10,6 +10,7 @@ from typing import Any
 from lantm.data import REGIMES
 from lantm.errors import require_one_of, require_positive
 from lantm.models import ModelConfig
+from lantm.optimiser import OPTIMISERS
 from lantm.tasks import TASKS
 
 INITIALISATIONS = ("fan_in", "uniform")
@@ -28,10 +29,14 @@ class TrainConfig:
     """small: 16K samples, 20 passes; large: 320K samples, one pass."""
     data: str | None = None
     """Train on a file of the authors' format instead of sampling."""
+    growth: float = 0.0
+    """Share of training in which sizes grow: at first only the smallest tenth of the batches."""
     seed: int = 1
     """Of the initial parameters and of the samples."""
     batches: int = 10_000
     """Updates in all."""
+    optimiser: str = "rmsprop"
+    """rmsprop or adam."""
     lr: float = 0.01
     """Learning rate."""
     decay_delay: int = 600
@@ -59,6 +64,7 @@ class TrainConfig:
         require_one_of("task", self.task, TASKS)
         require_one_of("regime", self.regime, REGIMES)
         require_one_of("init", self.init, INITIALISATIONS)
+        require_one_of("optimiser", self.optimiser, OPTIMISERS)
         for name in ("batches", "validate_every", "validate_from"):
             require_positive(**{name: getattr(self, name)})
         require_positive(validation=self.validation_examples, test=self.test_examples)
@@ -70,8 +76,10 @@ class TrainConfig:
             value = getattr(self, name)
             if not 0 < value < float("inf"):
                 raise ValueError(f"{name} must be a number above 0, got {value!r}")
-        if not 0 <= self.averaging < 1:
-            raise ValueError(f"averaging must be from 0 to below 1, got {self.averaging!r}")
+        for name in ("averaging", "growth"):
+            value = getattr(self, name)
+            if not 0 <= value < 1:
+                raise ValueError(f"{name} must be from 0 to below 1, got {value!r}")
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

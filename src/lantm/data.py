@@ -1,5 +1,6 @@
 """Sample streams: batches by number, so that any position of any stream can be had at any time."""
 
+import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ class Stream(Protocol):
     def __getitem__(self, index: int) -> Batch: ...
 
     def __len__(self) -> int: ...
+
+    def size(self, index: int) -> int:
+        """How large the problems of a batch are, without making them."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -49,13 +54,20 @@ class TaskStream:
     def __len__(self) -> int:
         return self.batches
 
+    def size(self, index: int) -> int:
+        return self._draw_size(index)[1]
+
     def __getitem__(self, index: int) -> Batch:
-        purpose = PURPOSES.index(self.purpose)
-        rng = np.random.default_rng((self.seed, purpose, self.multiple, index % self.batches))
-        size = int(rng.choice(self.task.sizes(self.multiple)))
+        rng, size = self._draw_size(index)
         if self.purpose == "train":
             return self.task.sample(rng, size, self.batch_size)
-        return self._sample_own_half(rng, size, half=purpose % 2)
+        return self._sample_own_half(rng, size, half=PURPOSES.index(self.purpose) % 2)
+
+    def _draw_size(self, index: int) -> tuple[np.random.Generator, int]:
+        """The generator of a batch, and the first thing it draws."""
+        purpose = PURPOSES.index(self.purpose)
+        rng = np.random.default_rng((self.seed, purpose, self.multiple, index % self.batches))
+        return rng, int(rng.choice(self.task.sizes(self.multiple)))
 
     def _sample_own_half(self, rng: np.random.Generator, size: int, half: int) -> Batch:
         found: list[Batch] = []
@@ -71,6 +83,34 @@ class TaskStream:
         raise ValueError(
             f"size {size} of {self.task.name} has too few problems for a {self.purpose} set"
         )
+
+
+class GrowingStream:
+    """The batches of a stream, those of small sizes first.
+
+    For a number of updates each batch is drawn from the smallest ones: a tenth at first, evenly
+    more and more of them, all in the end. From then on it is the stream itself.
+    """
+
+    def __init__(self, stream: Stream, updates: int, seed: int):
+        self.stream, self.updates, self.seed = stream, updates, seed
+        self.by_size = np.argsort([stream.size(i) for i in range(len(stream))], kind="stable")
+
+    def __len__(self) -> int:
+        return len(self.stream)
+
+    def size(self, index: int) -> int:
+        return self.stream.size(self._position(index))
+
+    def __getitem__(self, index: int) -> Batch:
+        return self.stream[self._position(index)]
+
+    def _position(self, index: int) -> int:
+        if index >= self.updates:
+            return index
+        share = 0.1 + 0.9 * index / self.updates
+        among = math.ceil(share * len(self.by_size))
+        return int(self.by_size[np.random.default_rng((self.seed, index)).integers(among)])
 
 
 def training_stream(task: Task, regime: str, seed: int) -> TaskStream:

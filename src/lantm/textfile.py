@@ -34,6 +34,9 @@ class FileStream:
     def __getitem__(self, index: int) -> Batch:
         return self.batches[index % len(self.batches)]
 
+    def size(self, index: int) -> int:
+        return self[index].inputs.shape[1]
+
 
 def read_batches(path: str | Path, task: Task) -> list[Batch]:
     """Every problem of a file, for a machine of the task."""

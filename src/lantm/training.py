@@ -19,11 +19,19 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from lantm.checkpoint import load_tree, save_tree, write_atomically
 from lantm.config import TrainConfig
-from lantm.data import Stream, bucket, buckets, evaluation_batches, pad, training_stream
+from lantm.data import (
+    GrowingStream,
+    Stream,
+    bucket,
+    buckets,
+    evaluation_batches,
+    pad,
+    training_stream,
+)
 from lantm.evaluation import Evaluation, evaluate_batches
 from lantm.initialise import redraw_uniform, set_forget_bias
 from lantm.models import build_machine
-from lantm.optimiser import rmsprop
+from lantm.optimiser import OPTIMISERS
 from lantm.runs import Run, evaluate
 from lantm.seq2seq import Machine, answer_loss, score
 from lantm.tasks import TASKS
@@ -108,7 +116,8 @@ class Trainer:
         self.stream = open_stream(self.config)
         machine = initial_machine(self.config)
         parameters, self.rest = eqx.partition(machine, eqx.is_array)
-        self.optimiser = rmsprop(learning_rate(self.config), clip=self.config.clip)
+        optimiser = OPTIMISERS[self.config.optimiser]
+        self.optimiser = optimiser(learning_rate(self.config), clip=self.config.clip)
         self.update = jax.jit(partial(update, self.config.averaging, self.optimiser, self.rest))
         longest = [self.task.sample(np.random.default_rng(0), self.task.largest, 1)]
         longest += [self.stream[i] for i in range(len(self.stream))] if self.config.data else []
@@ -118,11 +127,10 @@ class Trainer:
         self.validation = evaluation_batches(
             self.task, "validation", 2, self.config.validation_examples
         )
-        zero = jax.tree.map(jnp.zeros_like, parameters)
         fresh = TrainingState(
             parameters,
             jax.tree.map(jnp.array, parameters),
-            self.optimiser.init(zero),
+            self.optimiser.init(parameters),
             jnp.array(0, jnp.int32),
             jnp.zeros(4),
             jnp.array([-1.0, -1.0]),
@@ -258,10 +266,15 @@ def deferred_interrupt() -> Iterator[Callable[[], None]]:
 
 
 def open_stream(config: TrainConfig) -> Stream:
+    """The data of a run."""
     task = TASKS[config.task]
+    stream: Stream
     if config.data is not None:
-        return FileStream(config.data, task)
-    return training_stream(task, config.regime, config.seed)
+        stream = FileStream(config.data, task)
+    else:
+        stream = training_stream(task, config.regime, config.seed)
+    updates = round(config.growth * config.batches)
+    return GrowingStream(stream, updates, config.seed) if updates else stream
 
 
 def initial_machine(config: TrainConfig) -> Machine:
