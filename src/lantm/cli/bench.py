@@ -1,0 +1,104 @@
+"""lantm bench"""
+
+import argparse
+import importlib.util
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Column, Table
+
+import lantm
+from lantm.benchmark import Case, Row, compare, draw, first_step_seconds, load_rows, save_rows
+from lantm.benchmark.cases import MODELS
+from lantm.benchmark.report import HEADER, markdown, remarks, table
+from lantm.cli.common import Add, say
+from lantm.errors import require_positive
+
+TORCH_FILE = Path(lantm.__file__).parents[2] / "benchmarks" / "torch_lantm.py"
+LENGTHS = 33, 64, 128, 256, 512, 1024
+QUICK = 33, 64
+REPEATS = 3
+
+
+def add(command: Add) -> None:
+    bench = command("bench", run_bench, "time training steps against a plain scan and PyTorch")
+    bench.add_argument("--quick", action="store_true", help="under a minute: lantm at 33 and 64")
+    bench.add_argument("--models", nargs="+", help=f"of {', '.join(MODELS)} [both]")
+    bench.add_argument(
+        "--lengths", type=int, nargs="+", help="of copy alone: encoder steps, and decoder steps"
+    )
+    bench.add_argument("--repetitions", type=int, default=5, help="turns of all [5]")
+    bench.add_argument(
+        "--torch", metavar="FILE", default=TORCH_FILE, help="[benchmarks/torch_lantm.py]"
+    )
+    bench.add_argument("--json", metavar="FILE", help="write the measurements there")
+    bench.add_argument("--plot", metavar="FILE", help="draw time and memory against length there")
+    bench.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    bench.add_argument(
+        "--saved", metavar="FILE", help="show these measurements instead of taking new ones"
+    )
+
+
+def run_bench(found: argparse.Namespace) -> int:
+    console = Console()
+    rows = load_rows(found.saved) if found.saved else measure(found, console)
+    if found.markdown:
+        print(markdown(rows))
+    else:
+        shown = Table(*HEADER[:2], *(Column(name, justify="right") for name in HEADER[2:]))
+        for line in table(rows):
+            shown.add_row(*line)
+        console.print(shown)
+        for remark in remarks(rows):
+            say(console, remark)
+    if found.plot:
+        draw(rows, found.plot)
+    return 0
+
+
+def measure(found: argparse.Namespace, console: Console) -> list[Row]:
+    """All cases, one after the other; what is finished is written at once."""
+    require_positive(repetitions=found.repetitions)
+    cases = choose(found)
+    for file in filter(None, (found.json, found.plot)):
+        Path(file).touch()  # one that cannot be written is refused before anything is measured
+    missing = why_no_torch(Path(found.torch))
+    if missing:
+        say(console, f"torch is left out: {missing}")
+    names = ["lantm", "scan"] if missing else ["lantm", "scan", "torch"]
+    rows: list[Row] = []
+    for case in cases:
+        with console.status(f"{case.model} {case.task} {case.length}"):
+            rows += compare(
+                case,
+                names,
+                repetitions=found.repetitions,
+                seconds=0.2 if found.quick else 0.5,
+                torch_file=str(found.torch),
+                on_notice=partial(say, console),
+            )
+        if found.json:
+            save_rows(found.json, rows)
+    if not rows:
+        raise ValueError("nothing could be measured")
+    with console.status("first step"):
+        seconds = first_step_seconds()
+    say(console, f"{seconds:.1f} s from the start of lantm train to its first step (warm cache)")
+    return rows
+
+
+def choose(found: argparse.Namespace) -> list[Case]:
+    models = found.models or (["lantm"] if found.quick else MODELS)
+    lengths = found.lengths or (QUICK if found.quick else LENGTHS)
+    cases = [Case.copy(model, length) for model in models for length in lengths]
+    if not found.lengths and not found.quick:
+        cases += [Case(model, "repeat_copy", REPEATS) for model in models]
+    return cases
+
+
+def why_no_torch(file: Path) -> str | None:
+    """The reason that there is nothing to compare with, if there is one."""
+    if importlib.util.find_spec("torch") is None:
+        return "PyTorch is not installed (pip install 'lantm[bench]')"
+    return None if file.is_file() else f"there is no file {file}; --torch says where it is"
