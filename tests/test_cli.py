@@ -18,8 +18,8 @@ import lantm
 from lantm import cli, runs, training
 from lantm.cli.common import percent
 from lantm.data import evaluation_batches, training_stream
+from lantm.figures import memory, observe
 from lantm.options import given_options
-from lantm.picture import draw_memory
 from lantm.textfile import read_batches, write_batches
 
 pytest_plugins = ["tiny"]
@@ -53,7 +53,7 @@ def copy_of(run, folder):
     ("command", "said"),
     [
         ("", "the following arguments are required: COMMAND"),
-        ("trian copy", "one of train, eval, data, zoo; got 'trian' (did you mean 'train'?)"),
+        ("trian copy", "got 'trian' (did you mean 'train'?)"),
         ("train", "task must be given: one of copy, reverse"),
         ("train cpoy", "got 'cpoy' (did you mean 'copy'?)"),
         ("train copy --hiden-size 5", "'--hiden-size' (did you mean --hidden-size?)"),
@@ -212,7 +212,7 @@ def test_other_machines_have_a_picture(model, tmp_path):
     """Without a memory; with keys of three dimensions."""
     config, task = lantm.ModelConfig(model, hidden_size=5), lantm.TASKS["repeat_copy"]
     machine = lantm.build_machine(config, task.vocabulary, key=jax.random.key(0))
-    draw_memory(machine, task, tmp_path / "memory.png")
+    memory(observe(machine, task)).savefig(tmp_path / "memory.png", dpi=120)
     assert_picture(tmp_path / "memory.png")
 
 

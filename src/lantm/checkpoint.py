@@ -4,7 +4,7 @@ import hashlib
 import os
 import tempfile
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -27,7 +27,8 @@ def save_tree(path: str | Path, tree: PyTree, metadata: dict[str, str] | None = 
 def load_tree(path: str | Path, like: Tree, metadata: dict[str, str] | None = None) -> Tree:
     """`like` with every array taken from the file; a ValueError says what does not fit.
 
-    Names, shapes and types have to agree, and so has the given metadata.
+    Names, shapes and types have to agree, and so has the given metadata. Of `like` these are all
+    that counts: it may come from `equinox.filter_eval_shape`.
     """
     found, said = read_arrays(path)
     for name, value in (metadata or {}).items():
@@ -44,7 +45,7 @@ def load_tree(path: str | Path, like: Tree, metadata: dict[str, str] | None = No
                 f"{path} does not fit: {name} is {here.dtype}{list(here.shape)}, "
                 f"expected {leaf.dtype}{list(leaf.shape)}"
             )
-    arrays, rest = eqx.partition(like, eqx.is_array)
+    arrays, rest = eqx.partition(like, is_shaped)
     leaves = [jnp.asarray(found[name]) for name in expected]
     return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), leaves), rest)
 
@@ -64,8 +65,12 @@ def read_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, str]
 
 def named_arrays(tree: PyTree) -> dict[str, jax.Array]:
     """Every array of a tree under its path, such as `cell.access.read.initial_key`."""
-    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_array))
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, is_shaped))
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+
+
+def is_shaped(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array | jax.ShapeDtypeStruct)
 
 
 def checksum(arrays: dict[str, np.ndarray]) -> str:

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 
 from lantm.checkpoint import load_tree, write_atomically
@@ -83,11 +84,18 @@ class Run:
         if not weights.exists():
             kept = sorted(p.stem for p in (self.path / "weights").glob("*.safetensors"))
             require_one_of("checkpoint", checkpoint, kept or ["none so far"])
-        blank = build_machine(self.config.model, self.task.vocabulary, key=jax.random.key(0))
-        return load_tree(weights, blank, {"config": self.digest})
+        model, vocabulary = self.config.model, self.task.vocabulary
+        shapes = eqx.filter_eval_shape(build_machine, model, vocabulary, key=jax.random.key(0))
+        return load_tree(weights, shapes, {"config": self.digest})
 
     def weights_path(self, checkpoint: str) -> Path:
         return self.path / "weights" / f"{checkpoint}.safetensors"
+
+    @property
+    def kept(self) -> list[str]:
+        """The checkpoints of training that were kept, by number."""
+        names = (path.stem for path in (self.path / "weights").glob("*.safetensors"))
+        return sorted((name for name in names if name.isdigit()), key=int)
 
     def write_json(self, name: str, value: Any) -> None:
         write_atomically(self.path / name, (json.dumps(value, indent=2) + "\n").encode())

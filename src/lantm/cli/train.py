@@ -12,9 +12,9 @@ from rich.table import Table
 
 from lantm.cli.common import Add, accuracies, percent, say
 from lantm.config import RECIPES, TrainConfig, configure
+from lantm.figures import draw
 from lantm.models import ModelConfig
 from lantm.options import add_options, given_options
-from lantm.picture import draw_memory
 from lantm.runs import Run
 from lantm.tasks import TASKS
 from lantm.training import NonFiniteError, Progress, finish, open_stream
@@ -105,6 +105,6 @@ def show_outcome(run: Run, console: Console) -> None:
         table.add_row(row["checkpoint"], f"{row['source']}x", *map(percent, accuracies(row)))
     console.print(table)
     picture = run.path / "memory.png"
-    draw_memory(run.machine("best"), run.task, picture)
+    draw("memory", run).savefig(picture, dpi=120)
     say(console, f"picture of the memory: {picture}")
     say(console, f"run directory: {run.path}")
