@@ -4,7 +4,7 @@ import hashlib
 import os
 import tempfile
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import equinox as eqx
 import jax
@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 Tree = TypeVar("Tree")
+Shaped: TypeAlias = jax.Array | jax.ShapeDtypeStruct
 
 
 def save_tree(path: str | Path, tree: PyTree, metadata: dict[str, str] | None = None) -> None:
@@ -63,14 +64,14 @@ def read_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, str]
     return found, said
 
 
-def named_arrays(tree: PyTree) -> dict[str, jax.Array]:
+def named_arrays(tree: PyTree) -> dict[str, Shaped]:
     """Every array of a tree under its path, such as `cell.access.read.initial_key`."""
     leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, is_shaped))
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
 
 
 def is_shaped(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array | jax.ShapeDtypeStruct)
+    return isinstance(leaf, Shaped)
 
 
 def checksum(arrays: dict[str, np.ndarray]) -> str:

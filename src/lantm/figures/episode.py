@@ -90,6 +90,8 @@ def observe(machine: Machine, task: Task, size: int | None = None, seed: int = 1
     if size is None:
         size = min(task.largest, max(task.smallest, USUAL_SIZE))
     require_positive(size=size)
+    if seed < 0:
+        raise ValueError(f"seed must be a whole number from 0, got {seed}")
     inputs, answers = task.sample(np.random.default_rng(seed), size, 1)
     trace = _trace(machine, jnp.asarray(inputs), answers.shape[1])
     alone = jax.tree.map(lambda array: np.asarray(array[0]), trace)
