@@ -118,10 +118,10 @@ def test_ratios_are_of_turns_and_of_medians():
 
 def test_a_table_compares_within_a_case():
     rows = [row("lantm", 10, 12), row("scan", 22, 22), row("torch", 7, 7, length=64)]
-    assert [line[:4] for line in benchmark.table(rows)] == [
-        ("lantm copy 33", "lantm", "11.0", "1"),
-        ("lantm copy 33", "scan", "22.0", "2.00 (1.83 to 2.20)"),
-        ("lantm copy 64", "torch", "7.0", "-"),
+    rows += [row("lantm", 14, 28, length=64, peak_megabytes=5.0)]
+    assert benchmark.table(rows) == [
+        ("lantm copy 33", "11.0", "2.0 (1.8 to 2.2)", "-", "0.5", "2, 2, -"),
+        ("lantm copy 64", "21.0", "-", "0.3 (0.2 to 0.5)", "0.5", "5, -, 2"),
     ]
 
 
@@ -129,6 +129,11 @@ def test_a_shared_core_is_remarked():
     alone, shared = row("lantm", 10), row("lantm", 10, cpu_milliseconds=[4.0])
     assert len(benchmark.remarks([alone])) == 1
     assert "lantm had it for 40% of the time" in benchmark.remarks([shared])[1]
+
+
+def test_the_readme_shows_the_saved_results():
+    rows = benchmark.load_rows(ROOT / "benchmarks" / "results.json")
+    assert benchmark.markdown(rows) in (ROOT / "README.md").read_text()
 
 
 # ---- the command

@@ -11,8 +11,15 @@ from matplotlib.figure import Figure
 from lantm.benchmark.compare import Row
 
 COLOURS = {"lantm": "#d55e00", "scan": "#0072b2", "torch": "#009e73"}
-LABELS = {"lantm": "lantm", "scan": "plain scan (JAX)", "torch": "PyTorch, eager"}
-HEADER = ("model, task, length", "", "ms", "times lantm", "CPU ms", "peak MB", "bound ms")
+LABELS = {"lantm": "lantm", "scan": "plain scan", "torch": "eager PyTorch"}
+OTHERS = ("scan", "torch")
+HEADER = (
+    "model, task, length",
+    "lantm ms",
+    *(f"{name}, times lantm" for name in OTHERS),
+    "bound ms",
+    "peak MB: lantm, scan, torch",
+)
 
 
 def save_rows(path: str | Path, rows: Sequence[Row]) -> None:
@@ -28,49 +35,38 @@ def load_rows(path: str | Path) -> list[Row]:
 
 
 def ratios(row: Row, own: Row) -> tuple[float, float, float]:
-    """How many times as long a step takes: by the medians, and at least and at most in one turn.
-
-    >>> times = [1, 2, 4], [6, 4, 9]
-    >>> own, other = (Row("lantm", "copy", 33, "", ms, ms, 1, 1, 1) for ms in times)
-    >>> ratios(other, own)
-    (3.0, 2.0, 6.0)
-    """
+    """How many times as long a step takes: by the medians, and at least and at most in one turn."""
     turns = [a / b for a, b in zip(row.milliseconds, own.milliseconds, strict=True)]
     medians = statistics.median(row.milliseconds) / statistics.median(own.milliseconds)
     return medians, min(turns), max(turns)
 
 
 def table(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """A line for each row, under `HEADER`."""
-    own = {case(row): row for row in rows if row.implementation == "lantm"}
-    return [show(row, own.get(case(row))) for row in rows]
+    """A line for each case, under `HEADER`."""
+    cases: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        case = f"{row.model} {row.task} {row.length}"
+        cases.setdefault(case, {})[row.implementation] = row
+    return [(case, *show(found)) for case, found in cases.items() if "lantm" in found]
 
 
-def case(row: Row) -> tuple[str, str, int]:
-    return row.model, row.task, row.length
-
-
-def show(row: Row, own: Row | None) -> tuple[str, ...]:
-    times = "-"
-    if row is own:
-        times = "1"
-    elif own is not None:
-        middle, least, most = ratios(row, own)
-        times = f"{middle:.2f} ({least:.2f} to {most:.2f})"
-    return (
-        f"{row.model} {row.task} {row.length}",
-        row.implementation,
-        f"{statistics.median(row.milliseconds):.1f}",
-        times,
-        f"{statistics.median(row.cpu_milliseconds):.1f}",
-        f"{row.peak_megabytes:.1f}",
-        f"{row.bound_milliseconds:.1f}",
-    )
+def show(found: dict[str, Row]) -> list[str]:
+    """The cells of a case; a dash for what was not measured."""
+    own = found["lantm"]
+    times, peaks = ["-", "-"], ["-", "-"]
+    for i, name in enumerate(OTHERS):
+        if name in found:
+            middle, least, most = ratios(found[name], own)
+            times[i] = f"{middle:.1f} ({least:.1f} to {most:.1f})"
+            peaks[i] = f"{found[name].peak_megabytes:.0f}"
+    middle = f"{statistics.median(own.milliseconds):.1f}"
+    peak = ", ".join([f"{own.peak_megabytes:.0f}", *peaks])
+    return [middle, *times, f"{own.bound_milliseconds:.1f}", peak]
 
 
 def markdown(rows: Sequence[Row]) -> str:
     """The table for a page."""
-    lines = [HEADER, ("---",) * 2 + ("--:",) * 5, *table(rows)]
+    lines = [HEADER, ("---",) + ("--:",) * (len(HEADER) - 1), *table(rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -101,12 +97,12 @@ def draw(rows: Sequence[Row], path: str | Path) -> None:
             look = {"color": colour, "linestyle": style, "marker": "o", "markersize": 3}
             lengths = [row.length for row in found]
             if found:
-                label = f"{model.upper()}, {LABELS[name]}"
+                label = f"{model.upper()}: {LABELS[name]}"
                 middle = [statistics.median(row.milliseconds) for row in found]
                 time.plot(lengths, middle, label=label, **look)
                 memory.plot(lengths, [row.peak_megabytes for row in found], **look)
     bounds = {row.length: row.bound_milliseconds for row in copies}
-    time.plot(*zip(*bounds.items(), strict=True), color="grey", linestyle=":", label="arithmetic")
+    time.plot(*zip(*bounds.items(), strict=True), color="grey", linestyle=":", label="lower bound")
     for axes, title in ((time, "milliseconds a training step"), (memory, "megabytes at the peak")):
         axes.set(title=title, xlabel="length", xscale="log", yscale="log")
         axes.set_xticks(list(bounds), list(map(str, bounds)))

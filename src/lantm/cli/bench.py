@@ -46,7 +46,7 @@ def run_bench(found: argparse.Namespace) -> int:
     if found.markdown:
         print(markdown(rows))
     else:
-        shown = Table(*HEADER[:2], *(Column(name, justify="right") for name in HEADER[2:]))
+        shown = Table(HEADER[0], *(Column(name, justify="right") for name in HEADER[1:]))
         for line in table(rows):
             shown.add_row(*line)
         console.print(shown)
