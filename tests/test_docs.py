@@ -6,6 +6,7 @@ import pkgutil
 import re
 from pathlib import Path
 
+import jax
 import pytest
 
 import lantm
@@ -29,7 +30,8 @@ def python_blocks(page: Path) -> str:
 def test_code_of_a_page_runs(page, tmp_path):
     """All blocks of a page in one namespace, in which `folder` is an empty directory."""
     names = {"folder": tmp_path, "__name__": "page"}
-    exec(compile(python_blocks(page), str(page), "exec"), names)  # noqa: S102
+    with jax.enable_x64(False):  # as for a reader, and as the machines of the zoo are
+        exec(compile(python_blocks(page), str(page), "exec"), names)  # noqa: S102
     finder = doctest.DocTestFinder(recurse=False)
     for value in [v for v in names.values() if isinstance(v, type) and v.__module__ == "page"]:
         for test in finder.find(value, globs=names, module=False):
@@ -47,7 +49,7 @@ def test_links_point_at_files(page):
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-@pytest.mark.parametrize("command", ["train", "eval", "data", "zoo", "bench"])
+@pytest.mark.parametrize("command", ["train", "eval", "data", "zoo", "figure", "animate", "bench"])
 def test_options_of_commands_exist(command, capsys):
     """Every option that a page gives to a command is one that the command has."""
     with pytest.raises(SystemExit):
