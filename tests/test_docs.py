@@ -49,7 +49,9 @@ def test_links_point_at_files(page):
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-@pytest.mark.parametrize("command", ["train", "eval", "data", "zoo", "figure", "animate", "bench"])
+@pytest.mark.parametrize(
+    "command", ["train", "eval", "data", "zoo", "figure", "animate", "bench", "explore"]
+)
 def test_options_of_commands_exist(command, capsys):
     """Every option that a page gives to a command is one that the command has."""
     with pytest.raises(SystemExit):

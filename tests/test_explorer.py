@@ -19,6 +19,7 @@ import lantm
 from lantm import cli
 from lantm.explorer import checkpoint_names, place, trace_machine, write_explorer
 from lantm.tasks import Copy
+from spaces import quick_compilation  # noqa: F401
 
 pytest_plugins = ["tiny"]
 
@@ -184,6 +185,7 @@ def test_command(plane, tmp_path, capsys, monkeypatch):
         (["nowhere"], "run must be a run directory or zoo:TASK, got nowhere"),
         (["zoo:cpoy"], "did you mean 'zoo:copy'?"),
         (["zoo:copy", "--examples", "0"], "examples must be a whole number of at least 1, got 0"),
+        (["zoo:copy", "--seed", "-1"], "seed must be a whole number from 0, got -1"),
         (["zoo:copy", "--multiple", "0"], "multiple must be a whole number of at least 1, got 0"),
     ],
 )

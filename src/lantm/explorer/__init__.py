@@ -41,6 +41,8 @@ def write_explorer(
     Of the checkpoints a run has kept, up to `checkpoints` are shown, and the best one.
     """
     require_positive(examples=examples, multiple=multiple, checkpoints=checkpoints)
+    if seed < 0:
+        raise ValueError(f"seed must be a whole number from 0, got {seed}")
     library = plotly_library()
     opened = [run if isinstance(run, Run) else Run.open(run) for run in runs]
     models = []
@@ -65,13 +67,17 @@ def plotly_library() -> str:
 
 def render(page: dict[str, Any], library: str) -> str:
     """The HTML. What runs, tasks and symbols are called is in it as base64 only."""
-    files = resources.files(__name__)
-    return Template(files.joinpath("page.html").read_text("utf-8")).substitute(
-        style=files.joinpath("page.css").read_text("utf-8"),
-        script=files.joinpath("page.js").read_text("utf-8"),
+    return Template(asset("page.html")).substitute(
+        style=asset("page.css"),
+        panel=asset("panel.js"),
+        script=asset("page.js"),
         plotly=pack(library),
         page=pack(json.dumps(page, separators=(",", ":"), allow_nan=False)),
     )
+
+
+def asset(name: str) -> str:
+    return resources.files(__name__).joinpath(name).read_text("utf-8")
 
 
 def pack(text: str) -> str:

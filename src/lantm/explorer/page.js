@@ -1,8 +1,8 @@
-"use strict";
+/** The whole page: what it was told, where it stands, and its controls. */
 
 const $ = (id) => document.getElementById(id);
-const position = { step: 0, checkpoint: 0 };
-let page, checkpoints, panels = [], timer = null;
+const position = { step: Infinity, checkpoint: 0 };
+let page, checkpoints, chosenModels, chosenExamples, panels = [], timer = null;
 
 async function unpack(id) {
   const text = atob($(id).textContent), bytes = new Uint8Array(text.length);
@@ -10,297 +10,6 @@ async function unpack(id) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).text();
 }
-
-/** A new element. Names and symbols get into the page here, as text, and nowhere else ... */
-function element(tag, { text = "", ...rest } = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), rest);
-  made.append(text, ...children);
-  return made;
-}
-
-/** ... but for Plotly's labels, where markup has to be made harmless. */
-const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
-
-const numbers = (values, digits = 2) => "(" + values.map((x) => x.toFixed(digits)).join(", ") + ")";
-const length = (vector) => Math.hypot(...vector);
-
-/** From white (0) to a colour (1). */
-function tint(colour, share) {
-  const parts = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
-  return `rgb(${parts.map((part) => Math.round(255 + share * (part - 255))).join(",")})`;
-}
-
-// One machine on one problem. ---------------------------------------------------------------------
-
-class Panel {
-  constructor(model, number) {
-    Object.assign(this, { model, number, problem: model.examples[number], trace: null });
-    this.inputs = this.problem.input.length;
-    this.steps = this.inputs + this.problem.answer.length;
-    this.about = element("p", { className: "about" });
-    this.input = element("div", { className: "symbols" });
-    this.answer = element("div", { className: "symbols" });
-    this.caption = element("p", { className: "caption" });
-    this.views = element("div", { className: "views" });
-    this.diagnostics = element("dl", { className: "diagnostics" });
-    this.root = element(
-      "section", { className: "panel" }, element("h2", { text: model.name }), this.about,
-      element("p", { className: "caption", text: "input; blue where its memory is being read" }), this.input, this.caption, this.answer, this.views, this.diagnostics,
-    );
-    this.buildViews(model.traces[0][number]);
-  }
-
-  buildViews({ memories }) {
-    if (!memories) {
-      this.hidden = element("div", { className: "hidden-state" });
-      return this.views.append(this.hidden);
-    }
-    this.keys = element("div", { className: "keys" });
-    this.weights = element("div", { className: "weights" });
-    this.doing = element("div", { className: "doing" });
-    this.views.classList.add("memory");
-    this.views.append(this.keys, element("div", {}, this.weights, this.doing));
-  }
-
-  show() {
-    const step = Math.min(position.step, this.steps - 1);
-    const trace = this.model.traces[this.checkpoint()][this.number];
-    if (trace !== this.trace) {
-      this.trace = trace;
-      this.showTrace();
-    }
-    this.showSymbols(step);
-    if (trace.memories) {
-      this.drawKeys(step);
-      this.drawWeights(step);
-      this.showDoing(step);
-    } else {
-      this.drawHidden(step);
-    }
-  }
-
-  /** The model's own last checkpoint up to the chosen one. */
-  checkpoint() {
-    const reached = this.model.checkpoints.filter((name) => rank(name) <= rank(checkpoints[position.checkpoint]));
-    return Math.max(0, reached.length - 1);
-  }
-
-  /** What depends on the checkpoint but not on the step. */
-  showTrace() {
-    const { model, problem, trace } = this;
-    const right = problem.answer.filter((symbol, i) => symbol === trace.answer[i]).length;
-    const name = model.checkpoints[this.checkpoint()];
-    this.about.textContent =
-      `${model.task}, ${model.model}, example ${this.number + 1}, ${label(name)}: ` +
-      `${right} of ${problem.answer.length} symbols right`;
-    this.caption.textContent = right < problem.answer.length
-      ? "answer; wrong symbols struck out, the right one behind" : "answer";
-    const cell = (step, title, ...content) => {
-      const made = element("button", { type: "button", className: "symbol", title }, ...content);
-      made.onclick = () => go({ step });
-      return made;
-    };
-    this.input.replaceChildren(
-      ...problem.input.map((symbol, i) => cell(i, `step ${i + 1}`, symbol)),
-    );
-    this.answer.replaceChildren(
-      ...problem.answer.map((symbol, i) => {
-        const given = trace.answer[i], step = this.inputs + i;
-        if (given === symbol) return cell(step, `step ${step + 1}: right`, symbol);
-        const made = cell(step, `step ${step + 1}: wrong`, element("s", { text: given }), " ", symbol);
-        made.classList.add("wrong");
-        return made;
-      }),
-    );
-    this.diagnostics.replaceChildren(
-      ...(trace.diagnostics ?? []).map(([name, value, title]) =>
-        element("div", { title }, element("dt", { text: name + " " }), element("dd", { text: value }))),
-    );
-  }
-
-  showSymbols(step) {
-    const cells = this.root.querySelectorAll(".symbol");
-    const weights = this.trace.weights?.[step] ?? [];
-    cells.forEach((cell, i) => {
-      cell.classList.toggle("now", i === step);
-      cell.classList.toggle("later", i > step);
-      const weight = i < this.inputs ? weights[i + this.model.initial] ?? 0 : 0;
-      cell.style.background = weight > 0.02 ? tint(page.colours.read, weight * 0.75) : "";
-    });
-    const strip = cells[step].parentElement;
-    strip.scrollTop = cells[step].offsetTop - strip.clientHeight / 2;
-  }
-
-  memoryLabel(i) {
-    const at = i - this.model.initial;
-    return at < 0 ? "initial memory" : `memory of ${plain(this.problem.input[at])}, step ${at + 1}`;
-  }
-
-  drawKeys(step) {
-    const { trace, inputs, keys } = this;
-    const { write, read } = page.colours;
-    const answering = step >= inputs;
-    const count = this.model.initial + Math.min(step + 1, inputs);
-    const weights = trace.weights[step];
-    const memories = trace.memories.slice(0, count);
-    const written = memories.slice(this.model.initial);
-    const trail = trace.reads.slice(answering ? inputs : Math.max(0, step - 8), step + 1);
-    const here = trace.reads[step];
-    const details = memories.map((point, i) =>
-      `${this.memoryLabel(i)}<br>${numbers(point)}<br>strength ${trace.strengths[i].toFixed(3)}` +
-      `<br>weight ${(weights[i] ?? 0).toFixed(3)}`);
-    const hover = (text) => ({ text, hovertemplate: "%{text}<extra></extra>" });
-    const solid = trace.view === "sphere" || trace.view === "space";
-    const size = solid || trace.memories.length > 40 ? 6 : 9;
-    const width = solid ? 2 : 1;
-    const path = trace.view === "sphere" ? alongSphere : (points) => points;
-    const plot = (name, points, rest) => ({
-      type: solid ? "scatter3d" : "scatter", name, ...rest,
-      x: points.map((p) => p[0]), y: points.map((p) => p[1] ?? 0),
-      ...(solid && { z: points.map((p) => p[2]) }),
-    });
-    const traces = [
-      plot("read weight", memories.slice(0, weights.length), {
-        mode: "markers", hoverinfo: "skip", showlegend: false,
-        marker: { color: read, opacity: 0.25, line: { width: 0 }, size: weights.map((w) => 4.5 * size * Math.sqrt(w)) },
-      }),
-      plot("write trail", path(written), {
-        mode: "lines", hoverinfo: "skip", showlegend: false, line: { color: write, width },
-      }),
-      plot("memory (fill: strength)", memories, {
-        mode: "markers", ...hover(details),
-        marker: {
-          size, color: trace.strengths.slice(0, count).map((s) => tint(write, s)),
-          line: { color: write, width: 1 },
-        },
-      }),
-      plot("read trail", path(trail), {
-        mode: "lines", hoverinfo: "skip", showlegend: false,
-        line: { color: read, width, dash: solid ? "solid" : "dot" },
-      }),
-      plot("write head", answering ? [] : written.slice(-1), {
-        mode: "markers", ...hover([`write head<br>${numbers(written.at(-1))}`]),
-        marker: { symbol: "diamond", size: 1.6 * size, color: write, line: { color: "white", width: 1 } },
-      }),
-      plot("read head", [here], {
-        mode: "markers", ...hover([`read head<br>${numbers(here)}`]),
-        marker: { symbol: solid ? "square" : "x", size: 1.4 * size, color: read, line: { color: "white", width: 1 } },
-      }),
-    ];
-    if (trace.view === "sphere") traces.unshift(GLOBE);
-    Plotly.react(keys, traces, this.keysLayout(solid), CONFIG);
-  }
-
-  keysLayout(solid) {
-    const { view, memories, reads } = this.trace;
-    const range = (i) => {
-      const all = [...memories, ...reads].map((point) => point[i] ?? 0);
-      const low = Math.min(...all), high = Math.max(...all), room = 0.08 * (high - low) || 0.5;
-      return [low - room, high + room];
-    };
-    const name = view === "components" ? "principal component" : "coordinate";
-    const axis = (i) => ({ title: { text: `${name} ${i + 1}` }, range: range(i), zeroline: false });
-    const common = {
-      ...LAYOUT, uirevision: this.checkpoint(), margin: { l: 48, r: 8, t: 28, b: 40 },
-      legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", itemsizing: "constant", itemclick: false, itemdoubleclick: false },
-    };
-    if (!solid) return { ...common, xaxis: axis(0), yaxis: { ...axis(1), scaleanchor: "x" } };
-    const bare = view === "sphere" ? { visible: false, range: [-1.05, 1.05] } : {};
-    const scene = {
-      xaxis: { ...axis(0), ...bare }, yaxis: { ...axis(1), ...bare }, zaxis: { ...axis(2), ...bare },
-      aspectmode: view === "sphere" ? "cube" : "data", uirevision: "same",
-      camera: { eye: { x: 0.95, y: 0.95, z: 0.6 } },
-    };
-    return { ...common, scene, margin: { l: 0, r: 0, t: 28, b: 0 } };
-  }
-
-  drawWeights(step) {
-    const weights = this.trace.weights[step];
-    const bars = {
-      type: "bar", name: "read weight", x: weights.map((_, i) => i), y: weights,
-      marker: { color: page.colours.read }, text: weights.map((_, i) => this.memoryLabel(i)),
-      textposition: "none", hovertemplate: "%{text}<br>weight %{y:.3f}<extra></extra>",
-    };
-    Plotly.react(this.weights, [bars], {
-      ...LAYOUT, margin: { l: 48, r: 8, t: 8, b: 38 }, bargap: 0.1,
-      xaxis: { title: { text: "memory, in order of writing" }, range: [-0.7, this.trace.memories.length - 0.3], zeroline: false },
-      yaxis: { title: { text: "read weight" }, range: [0, 1.02], fixedrange: true },
-    }, CONFIG);
-  }
-
-  showDoing(step) {
-    const { trace, inputs } = this;
-    const answering = step >= inputs;
-    const at = this.model.initial + step;
-    const gate = trace.output_gate && `, output gate ${trace.output_gate[step].toFixed(2)}`;
-    this.doing.replaceChildren(
-      answering
-        ? element("p", { className: "write idle", text: "write head: rests while answering" })
-        : element("p", {
-          className: "write",
-          text: `write head at ${numbers(trace.memories[at])}${describeHead(trace.heads.write, step)}, ` +
-            `strength ${trace.strengths[at].toFixed(2)}`,
-        }),
-      element("p", {
-        className: "read",
-        text: `read head at ${numbers(trace.reads[step])}${describeHead(trace.heads.read, step)}${gate ?? ""}`,
-      }),
-    );
-  }
-
-  drawHidden(step) {
-    const { hidden } = this.trace;
-    const line = (x, dash) => ({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { dash, width: 2 } });
-    Plotly.react(this.hidden, [{
-      type: "heatmap", z: hidden[0].map((_, cell) => hidden.map((row) => row[cell])), x0: 1,
-      zmin: -1, zmax: 1, colorscale: "Cividis", colorbar: { thickness: 10 },
-      hovertemplate: "step %{x}, cell %{y}: %{z}<extra></extra>",
-    }], {
-      ...LAYOUT, margin: { l: 48, r: 8, t: 30, b: 40 }, title: { text: "hidden state (this model has no memory)", font: { size: 13 } },
-      xaxis: { title: { text: "step: input, then answer" } }, yaxis: { title: { text: "cell" } },
-      shapes: [line(this.inputs + 0.5, "dash"), line(step + 1, "solid")],
-    }, CONFIG);
-  }
-}
-
-function describeHead({ gate, action, action_gate }, step) {
-  const parts = [];
-  if (action) parts.push(`moved by ${numbers(action[step])}, length ${length(action[step]).toFixed(3)}`);
-  if (Array.isArray(gate?.[step])) parts.push(`own, next and previous key mixed by ${numbers(gate[step])}`);
-  else if (gate) parts.push(`random access ${gate[step].toFixed(3)}`);
-  if (action_gate) parts.push(`new action ${action_gate[step].toFixed(3)}`);
-  return parts.map((part) => ", " + part).join("");
-}
-
-const CONFIG = { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "toImage"] };
-const LAYOUT = { font: { family: "inherit", size: 12 }, paper_bgcolor: "white", plot_bgcolor: "white", hoverlabel: { align: "left" } };
-
-/** Meridians and parallels of the unit sphere, as one line with gaps. */
-const GLOBE = (() => {
-  const turn = (n, f) => Array.from({ length: n + 1 }, (_, i) => f((2 * Math.PI * i) / n));
-  const circles = [];
-  for (let k = 0; k < 6; k++) {
-    const a = (Math.PI * k) / 6, b = (Math.PI * (k - 2.5)) / 6;
-    circles.push(turn(48, (t) => [Math.cos(t) * Math.cos(a), Math.cos(t) * Math.sin(a), Math.sin(t)]));
-    circles.push(turn(48, (t) => [Math.cos(t) * Math.cos(b), Math.sin(t) * Math.cos(b), Math.sin(b)]));
-  }
-  const points = circles.flatMap((circle) => [...circle, [null, null, null]]);
-  return {
-    type: "scatter3d", name: "sphere", mode: "lines", hoverinfo: "skip", showlegend: false, connectgaps: false,
-    line: { color: "#c9d0d8", width: 1 }, ...Object.fromEntries(["x", "y", "z"].map((axis, i) => [axis, points.map((p) => p[i])])),
-  };
-})();
-
-/** The same path with great arcs between its points. */
-function alongSphere(points) {
-  const between = (a, b) => Array.from({ length: 8 }, (_, k) => {
-    const point = a.map((x, i) => x + (k / 8) * (b[i] - x));
-    return point.map((x) => x / (length(point) || 1));
-  });
-  return [...points.slice(1).flatMap((point, i) => between(points[i], point)), ...points.slice(-1)];
-}
-
-// The whole page. ---------------------------------------------------------------------------------
 
 const rank = (name) => (/^\d+$/.test(name) ? Number(name) : Infinity);
 const label = (name) => (/^\d+$/.test(name) ? `batch ${Number(name)}` : `${name} weights`);
@@ -312,8 +21,8 @@ function go({ step = position.step, checkpoint = position.checkpoint }) {
   $("step").max = steps - 1;
   $("step").value = position.step;
   $("checkpoint").value = position.checkpoint;
-  const answering = position.step >= panels[0].inputs;
-  $("step-label").textContent = `${position.step + 1}/${steps}, ${answering ? "answering" : "input"}`;
+  const phases = new Set(panels.map((panel) => (position.step < panel.inputs ? "input" : "answering")));
+  $("step-label").textContent = `${position.step + 1}/${steps}, ${[...phases].join(" and ")}`;
   $("checkpoint-label").textContent = label(checkpoints[position.checkpoint]);
   panels.forEach((panel) => panel.show());
 }
@@ -338,7 +47,8 @@ function start() {
 function choice(title, names, checked) {
   const boxes = names.map((_, i) => element("input", { type: "checkbox", checked: checked(i) }));
   const labels = names.map((text, i) => element("label", {}, boxes[i], " " + text));
-  const set = element("fieldset", { hidden: names.length < 2 }, element("legend", { text: title }), ...labels);
+  const legend = element("legend", { text: title });
+  const set = element("fieldset", { hidden: names.length < 2 }, legend, ...labels);
   set.onchange = (event) => {
     if (!boxes.some((box) => box.checked)) event.target.checked = true;
     build();
@@ -347,10 +57,8 @@ function choice(title, names, checked) {
   return () => boxes.flatMap((box, i) => (box.checked ? [i] : []));
 }
 
-let chosenModels, chosenExamples;
-
 function build() {
-  panels.flatMap((panel) => [...panel.root.querySelectorAll(".js-plotly-plot")]).forEach((plot) => Plotly.purge(plot));
+  document.querySelectorAll(".js-plotly-plot").forEach((plot) => Plotly.purge(plot));
   panels = chosenModels().flatMap((i) => chosenExamples().map((j) => new Panel(page.models[i], j)));
   $("panels").replaceChildren(...panels.map((panel) => panel.root));
   go({});
@@ -362,7 +70,7 @@ function listen() {
   $("checkpoint").oninput = () => go({ checkpoint: Number($("checkpoint").value) });
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
-    if (event.key === " " && event.target.matches("button, input[type=checkbox]")) return;
+    if (event.key === " " && event.target.matches("#play, input[type=checkbox]")) return;
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     const aim = event.shiftKey || event.target === $("checkpoint") ? "checkpoint" : "step";
     if (by) go({ [aim]: position[aim] + by });
@@ -378,14 +86,17 @@ async function main() {
   document.head.append(element("script", { text: await unpack("plotly") }));
   page = JSON.parse(await unpack("page"));
   document.title = page.models.map((model) => model.name).join(", ") + " - lantm explorer";
-  for (const [name, colour] of Object.entries(page.colours)) document.documentElement.style.setProperty("--" + name, colour);
-  checkpoints = [...new Set(page.models.flatMap((model) => model.checkpoints))].sort((a, b) => rank(a) - rank(b) || 0);
+  for (const [name, colour] of Object.entries(page.colours)) {
+    document.documentElement.style.setProperty("--" + name, colour);
+  }
+  checkpoints = [...new Set(page.models.flatMap((model) => model.checkpoints))];
+  checkpoints.sort((a, b) => rank(a) - rank(b) || 0);
   position.checkpoint = checkpoints.length - 1;
   $("checkpoint").max = checkpoints.length - 1;
   $("training").hidden = checkpoints.length < 2;
   chosenModels = choice("models", page.models.map((model) => model.name), () => true);
-  const most = Math.max(...page.models.map((model) => model.examples.length));
-  chosenExamples = choice("examples", Array.from({ length: most }, (_, i) => String(i + 1)), (i) => i === 0);
+  const numbers = page.models[0].examples.map((_, i) => String(i + 1));
+  chosenExamples = choice("examples", numbers, (i) => i === 0);
   listen();
   build();
   document.body.dataset.ready = "yes";

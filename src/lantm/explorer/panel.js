@@ -1,0 +1,316 @@
+/** One machine on one problem. `page`, `position`, `checkpoints` and `go` are those of page.js. */
+
+/** A new element. Names and symbols get into the page here, as text, and nowhere else ... */
+function element(tag, { text = "", ...rest } = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), rest);
+  made.append(text, ...children);
+  return made;
+}
+
+/** ... but for Plotly's labels, where markup has to be made harmless. */
+const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+
+const numbers = (values, digits = 2) => "(" + values.map((x) => x.toFixed(digits)).join(", ") + ")";
+const length = (vector) => Math.hypot(...vector);
+
+/** From white (0) to a colour (1). */
+function tint(colour, share) {
+  const parts = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+  return `rgb(${parts.map((part) => Math.round(255 + share * (part - 255))).join(",")})`;
+}
+
+/** Into the middle of its strip, without moving the page. */
+function centre(cell) {
+  const strip = cell.parentElement;
+  strip.scrollTop = cell.offsetTop - strip.clientHeight / 2;
+}
+
+class Panel {
+  constructor(model, number) {
+    Object.assign(this, { model, number, problem: model.examples[number], trace: null });
+    this.inputs = this.problem.input.length;
+    this.steps = this.inputs + this.problem.answer.length;
+    this.about = element("p", { className: "about" });
+    this.input = element("div", { className: "symbols" });
+    this.answer = element("div", { className: "symbols" });
+    this.inputCaption = element("p", { className: "caption", text: "input" });
+    this.answerCaption = element("p", { className: "caption" });
+    this.views = element("div", { className: "views" });
+    this.diagnostics = element("dl", { className: "diagnostics" });
+    this.root = element(
+      "section", { className: "panel" }, element("h2", { text: model.name }), this.about,
+      this.inputCaption, this.input, this.answerCaption, this.answer, this.views, this.diagnostics,
+    );
+    this.buildViews(model.traces[0][number]);
+  }
+
+  buildViews({ memories }) {
+    if (!memories) {
+      this.hidden = element("div", { className: "hidden-state" });
+      return this.views.append(this.hidden);
+    }
+    this.keys = element("div", { className: "keys" });
+    this.weights = element("div", { className: "weights" });
+    this.doing = element("div", { className: "doing" });
+    this.inputCaption.append("; blue where its memory is being read");
+    this.views.classList.add("memory");
+    this.views.append(this.keys, element("div", {}, this.weights, this.doing));
+  }
+
+  show() {
+    const step = Math.min(position.step, this.steps - 1);
+    const trace = this.model.traces[this.checkpoint()][this.number];
+    if (trace !== this.trace) {
+      this.trace = trace;
+      this.showTrace();
+    }
+    this.showSymbols(step);
+    if (trace.memories) {
+      this.drawKeys(step);
+      this.drawWeights(step);
+      this.showDoing(step);
+    } else {
+      this.drawHidden(step);
+    }
+  }
+
+  /** The model's own last checkpoint up to the chosen one. */
+  checkpoint() {
+    const chosen = rank(checkpoints[position.checkpoint]);
+    const reached = this.model.checkpoints.filter((name) => rank(name) <= chosen);
+    return Math.max(0, reached.length - 1);
+  }
+
+  /** What depends on the checkpoint but not on the step. */
+  showTrace() {
+    const { model, problem, trace } = this;
+    const right = problem.answer.filter((symbol, i) => symbol === trace.answer[i]).length;
+    const name = model.checkpoints[this.checkpoint()];
+    this.about.textContent =
+      `${model.task}, ${model.model}, example ${this.number + 1}, ${label(name)}: ` +
+      `${right} of ${problem.answer.length} symbols right`;
+    this.answerCaption.textContent = right < problem.answer.length
+      ? "answer; wrong symbols struck out, the right one behind" : "answer";
+    const cell = (step, title, ...content) => {
+      const made = element("button", { type: "button", className: "symbol", title }, ...content);
+      made.onclick = () => go({ step });
+      return made;
+    };
+    this.input.replaceChildren(
+      ...problem.input.map((symbol, i) => cell(i, `step ${i + 1}`, symbol)),
+    );
+    this.answer.replaceChildren(
+      ...problem.answer.map((symbol, i) => {
+        const given = trace.answer[i], step = this.inputs + i;
+        if (given === symbol) return cell(step, `step ${step + 1}: right`, symbol);
+        const made = cell(step, `step ${step + 1}: wrong`, element("s", { text: given }), " ", symbol);
+        made.classList.add("wrong");
+        return made;
+      }),
+    );
+    this.diagnostics.replaceChildren(
+      ...(trace.diagnostics ?? []).map(([name, value, title]) =>
+        element("div", { title }, element("dt", { text: name + " " }), element("dd", { text: value }))),
+    );
+  }
+
+  showSymbols(step) {
+    const cells = this.root.querySelectorAll(".symbol");
+    const weights = this.trace.weights?.[step] ?? [];
+    cells.forEach((cell, i) => {
+      cell.classList.toggle("now", i === step);
+      cell.classList.toggle("later", i > step);
+      const weight = i < this.inputs ? weights[i + this.model.initial] ?? 0 : 0;
+      cell.style.background = weight > 0.02 ? tint(page.colours.read, weight * 0.75) : "";
+    });
+    const heaviest = weights.indexOf(Math.max(...weights)) - this.model.initial;
+    const answering = step >= this.inputs;
+    centre(cells[answering ? Math.max(0, heaviest) : step]);
+    centre(cells[answering ? step : this.inputs]);
+  }
+
+  memoryLabel(i) {
+    const at = i - this.model.initial;
+    return at < 0 ? "initial memory" : `memory of ${plain(this.problem.input[at])}, step ${at + 1}`;
+  }
+
+  drawKeys(step) {
+    const { trace, inputs, keys } = this;
+    const { write, read } = page.colours;
+    const answering = step >= inputs;
+    const count = this.model.initial + Math.min(step + 1, inputs);
+    const weights = trace.weights[step];
+    const memories = trace.memories.slice(0, count);
+    const written = memories.slice(this.model.initial);
+    const trail = trace.reads.slice(answering ? inputs : Math.max(0, step - 8), step + 1);
+    const here = trace.reads[step];
+    const details = memories.map((point, i) =>
+      `${this.memoryLabel(i)}<br>${numbers(point)}<br>strength ${trace.strengths[i].toFixed(3)}` +
+      `<br>weight ${(weights[i] ?? 0).toFixed(3)}`);
+    const hover = (text) => ({ text, hovertemplate: "%{text}<extra></extra>" });
+    const solid = trace.view === "sphere" || trace.view === "space";
+    const size = solid || trace.memories.length > 40 ? 6 : 9;
+    const width = solid ? 2 : 1;
+    const path = trace.view === "sphere" ? alongSphere : (points) => points;
+    const plot = (name, points, rest) => ({
+      type: solid ? "scatter3d" : "scatter", name, ...rest,
+      x: points.map((p) => p[0]), y: points.map((p) => p[1] ?? 0),
+      ...(solid && { z: points.map((p) => p[2]) }),
+    });
+    const traces = [
+      plot("read weight", memories.slice(0, weights.length), {
+        mode: "markers", hoverinfo: "skip", showlegend: false,
+        marker: {
+          color: read, opacity: 0.25, line: { width: 0 },
+          size: weights.map((weight) => 4.5 * size * Math.sqrt(weight)),
+        },
+      }),
+      plot("write trail", path(written), {
+        mode: "lines", hoverinfo: "skip", showlegend: false, line: { color: write, width },
+      }),
+      plot("memory", memories, {
+        mode: "markers", ...hover(details),
+        marker: {
+          size, color: trace.strengths.slice(0, count).map((s) => tint(write, s)),
+          line: { color: write, width: 1 },
+        },
+      }),
+      plot("read trail", path(trail), {
+        mode: "lines", hoverinfo: "skip", showlegend: false,
+        line: { color: read, width, dash: solid ? "solid" : "dot" },
+      }),
+      plot("write head", answering ? [] : written.slice(-1), {
+        mode: "markers", ...hover([`write head<br>${numbers(written.at(-1))}`]),
+        marker: { symbol: "diamond", size: 1.6 * size, color: write, line: EDGE },
+      }),
+      plot("read head", [here], {
+        mode: "markers", ...hover([`read head<br>${numbers(here)}`]),
+        // In space Plotly draws letters; not every machine has one for the cross.
+        marker: { symbol: solid ? "square" : "x", size: 1.4 * size, color: read, line: EDGE },
+      }),
+    ];
+    if (trace.view === "sphere") traces.unshift(GLOBE);
+    Plotly.react(keys, traces, this.keysLayout(solid), CONFIG);
+  }
+
+  keysLayout(solid) {
+    const { view, memories, reads } = this.trace;
+    const range = (i) => {
+      const all = [...memories, ...reads].map((point) => point[i] ?? 0);
+      const low = Math.min(...all), high = Math.max(...all), room = 0.08 * (high - low) || 0.5;
+      return [low - room, high + room];
+    };
+    const name = view === "components" ? "principal component" : "coordinate";
+    const axis = (i) => ({ title: { text: `${name} ${i + 1}` }, range: range(i), zeroline: false });
+    const common = {
+      ...LAYOUT, uirevision: this.checkpoint(), margin: { l: 48, r: 8, t: 28, b: 40 },
+      legend: {
+        orientation: "h", x: 0, y: 1, yanchor: "bottom",
+        itemsizing: "constant", itemclick: false, itemdoubleclick: false,
+      },
+    };
+    if (!solid) return { ...common, xaxis: axis(0), yaxis: { ...axis(1), scaleanchor: "x" } };
+    const bare = view === "sphere" ? { visible: false, range: [-1.05, 1.05] } : {};
+    const scene = {
+      xaxis: { ...axis(0), ...bare }, yaxis: { ...axis(1), ...bare }, zaxis: { ...axis(2), ...bare },
+      aspectmode: view === "sphere" ? "cube" : "data", uirevision: "same",
+      camera: { eye: { x: 0.95, y: 0.95, z: 0.6 } },
+    };
+    return { ...common, scene, margin: { l: 0, r: 0, t: 28, b: 0 } };
+  }
+
+  drawWeights(step) {
+    const weights = this.trace.weights[step];
+    const bars = {
+      type: "bar", name: "read weight", x: weights.map((_, i) => i), y: weights,
+      marker: { color: page.colours.read }, text: weights.map((_, i) => this.memoryLabel(i)),
+      textposition: "none", hovertemplate: "%{text}<br>weight %{y:.3f}<extra></extra>",
+    };
+    Plotly.react(this.weights, [bars], {
+      ...LAYOUT, margin: { l: 48, r: 8, t: 8, b: 38 }, bargap: 0.1,
+      xaxis: {
+        title: { text: "memory, in order of writing" }, zeroline: false,
+        range: [-0.7, this.trace.memories.length - 0.3],
+      },
+      yaxis: { title: { text: "read weight" }, range: [0, 1.02], fixedrange: true },
+    }, CONFIG);
+  }
+
+  showDoing(step) {
+    const { trace, inputs } = this;
+    const answering = step >= inputs;
+    const at = this.model.initial + step;
+    const gate = trace.output_gate && `, output gate ${trace.output_gate[step].toFixed(2)}`;
+    this.doing.replaceChildren(
+      answering
+        ? element("p", { className: "write idle", text: "write head: rests while answering" })
+        : element("p", {
+          className: "write",
+          text: `write head at ${numbers(trace.memories[at])}` +
+            `${describeHead(trace.heads.write, step)}, strength ${trace.strengths[at].toFixed(2)}`,
+        }),
+      element("p", {
+        className: "read",
+        text: `read head at ${numbers(trace.reads[step])}` +
+          `${describeHead(trace.heads.read, step)}${gate ?? ""}`,
+      }),
+    );
+  }
+
+  drawHidden(step) {
+    const { hidden } = this.trace;
+    const line = (x, dash) =>
+      ({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { dash, width: 2 } });
+    Plotly.react(this.hidden, [{
+      type: "heatmap", z: hidden[0].map((_, cell) => hidden.map((row) => row[cell])), x0: 1,
+      zmin: -1, zmax: 1, colorscale: "Cividis", colorbar: { thickness: 10 },
+      hovertemplate: "step %{x}, cell %{y}: %{z}<extra></extra>",
+    }], {
+      ...LAYOUT, margin: { l: 48, r: 8, t: 30, b: 40 },
+      title: { text: "hidden state (this model has no memory)", font: { size: 13 } },
+      xaxis: { title: { text: "step: input, then answer" } }, yaxis: { title: { text: "cell" } },
+      shapes: [line(this.inputs + 0.5, "dash"), line(step + 1, "solid")],
+    }, CONFIG);
+  }
+}
+
+function describeHead({ gate, action, action_gate }, step) {
+  const parts = [];
+  if (action) parts.push(`moved by ${numbers(action[step])}, length ${length(action[step]).toFixed(3)}`);
+  if (Array.isArray(gate?.[step])) parts.push(`own, next and previous key mixed by ${numbers(gate[step])}`);
+  else if (gate) parts.push(`random access ${gate[step].toFixed(3)}`);
+  if (action_gate) parts.push(`new action ${action_gate[step].toFixed(3)}`);
+  return parts.map((part) => ", " + part).join("");
+}
+
+const CONFIG = {
+  displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "toImage"],
+};
+const LAYOUT = { font: { family: "inherit", size: 12 }, hoverlabel: { align: "left" } };
+const EDGE = { color: "white", width: 1 };
+
+/** Meridians and parallels of the unit sphere, as one line with gaps. */
+const GLOBE = (() => {
+  const turn = (n, f) => Array.from({ length: n + 1 }, (_, i) => f((2 * Math.PI * i) / n));
+  const circles = [];
+  for (let k = 0; k < 6; k++) {
+    const a = (Math.PI * k) / 6, b = (Math.PI * (k - 2.5)) / 6;
+    circles.push(turn(48, (t) => [Math.cos(t) * Math.cos(a), Math.cos(t) * Math.sin(a), Math.sin(t)]));
+    circles.push(turn(48, (t) => [Math.cos(t) * Math.cos(b), Math.sin(t) * Math.cos(b), Math.sin(b)]));
+  }
+  const points = circles.flatMap((circle) => [...circle, [null, null, null]]);
+  return {
+    type: "scatter3d", name: "sphere", mode: "lines", hoverinfo: "skip", showlegend: false,
+    connectgaps: false, line: { color: "#c9d0d8", width: 1 },
+    x: points.map((p) => p[0]), y: points.map((p) => p[1]), z: points.map((p) => p[2]),
+  };
+})();
+
+/** The same path with great arcs between its points. */
+function alongSphere(points) {
+  const between = (a, b) => Array.from({ length: 8 }, (_, k) => {
+    const point = a.map((x, i) => x + (k / 8) * (b[i] - x));
+    return point.map((x) => x / (length(point) || 1));
+  });
+  return [...points.slice(1).flatMap((point, i) => between(points[i], point)), ...points.slice(-1)];
+}
