@@ -4,6 +4,7 @@ import io
 import re
 import shutil
 from itertools import pairwise
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -266,3 +267,10 @@ def test_kept_checkpoints_by_number(run_of):
 
 def test_every_figure_says_what_it_is():
     assert all(figure.__doc__ for figure in FIGURES.values())
+
+
+def test_every_figure_is_on_the_page():
+    page = (Path(__file__).parents[1] / "docs/figures.md").read_text()
+    for name in FIGURES:
+        assert f"\n## {name}\n" in page
+        assert re.search(rf"^lantm figure {name} \S+ .*--out docs/images/\w+\.png$", page, re.M)
