@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lantm
-from lantm.weighting import FLOOR, smooth, softmax
+from lantm.weighting import FLOOR, normalise, softmax, strengthen
 
 SLOTS = 7
 BOUND = 1e-12
@@ -17,7 +17,7 @@ BOUND = 1e-12
 
 def random_access(squared_distances, raw, strengths, valid):
     """RAM's weights, its inner products being minus the distances."""
-    return smooth(softmax(-squared_distances, valid), strengths, valid)
+    return normalise(strengthen(softmax(-squared_distances, valid), strengths, valid))
 
 
 WEIGHTINGS = {

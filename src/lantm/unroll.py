@@ -2,33 +2,25 @@
 
 The same as `lantm.reference.unroll_scan`, faster: `docs/unroll.md` derives it. What all cells share
 (LSTM, interface, append-only memory) is differentiated by hand here; an access, with its key space
-and weighting, is left to `jax.vjp`. Inside, time comes first and a memory's values lie
-[batch, width, slots], so that a reading runs along the slots.
+and weighting, is left to `jax.vjp`. Inside, time comes first and a memory's slots come last.
 """
 
+import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from itertools import accumulate
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from lantm.cells import (
-    Access,
-    Addressing,
-    Cell,
-    HeadTrace,
-    LSTMCell,
-    LSTMState,
-    MemoryCell,
-    MemoryState,
-    State,
-)
+from lantm.cells import Access, Cell, LSTMCell, LSTMState, MemoryCell, MemoryState, State
 from lantm.cells.lstm import LSTMLayer
 from lantm.memory import Memory, Slots
 from lantm.reference import Inputs, Lengths, Outputs, select, unroll_scan
+from lantm.weighting import normalise
 
 Batched: TypeAlias = Float[Array, "batch _"]
 Timed: TypeAlias = Float[Array, "time batch _"]
@@ -53,33 +45,28 @@ def unroll(
 def _unroll_memory(
     cell: MemoryCell, state: MemoryState, inputs: Inputs, lengths: Lengths | None, write: bool
 ) -> tuple[MemoryState, Outputs]:
-    """Input and output projections before and after the loop, for all steps at once."""
+    """Outputs after the loop, for all steps at once."""
     outputs, width = cell.command_sizes[:2]
-    interface = parts(cell.interface)
-    first = cell.controller.layers[0]
-    from_input, from_reading = jnp.split(first.from_input.weight, [cell.input_size], axis=1)
-    command = [part[outputs:] for part in interface]
-    weights = _weights(cell.controller.layers, from_reading, *command)
+    weight, bias = parts(cell.interface)
     memory = state.memory
-    buffers = Buffers(memory.keys, jnp.swapaxes(memory.values, 1, 2), memory.strengths)
     commands = sum(cell.command_sizes[1:]) - cell.access.command_size
     end = Loop(cell.access, width, commands, write)(
-        weights,
-        _project(inputs, from_input, _bias(first)),
+        Weights.of(cell.controller.layers, weight[outputs:], bias[outputs:]),
+        jnp.swapaxes(inputs, 0, 1),
         Carry(state.controller, state.reading, state.heads),
-        buffers,
+        Buffers.of(memory.keys, memory.values, memory.strengths),
         memory.count,
         lengths,
     )
-    shown = _unproject(end.readings, *parts(cell.readout))
+    shown = jnp.concatenate([end.readings, jnp.ones_like(end.readings[:, :, :1])], axis=2)
     if cell.access.gated_output:
-        shown = jax.nn.sigmoid(end.commands[:, :, width + 1].T)[:, :, None] * shown
-    direct = _unproject(end.hidden, *(part[:outputs] for part in interface))
-    keys, values, strengths = end.buffers
+        shown = jax.nn.sigmoid(end.commands[:, :, width + 1, None]) * shown
+    readout = jnp.concatenate([cell.readout.weight, parts(cell.readout)[1][:, None]], axis=1)
+    both = Affine(jnp.concatenate([weight[:outputs], readout], axis=1).T, bias[:outputs])
+    logits = both.for_all(jnp.concatenate([end.hidden, shown], axis=2))
     steps = inputs.shape[1] if lengths is None else lengths.astype(memory.count.dtype)
     count = memory.count + steps if write else memory.count
-    memory = Memory(keys, jnp.swapaxes(values, 1, 2), strengths, count)
-    return MemoryState(*end.carry, memory), direct + shown
+    return MemoryState(*end.carry, Memory(*end.buffers.parts, count)), jnp.swapaxes(logits, 0, 1)
 
 
 def _unroll_lstm(
@@ -87,60 +74,60 @@ def _unroll_lstm(
 ) -> tuple[tuple[LSTMState, ...], Outputs]:
     """An LSTM is a machine with a memory of width zero that it never writes to."""
     batch = inputs.shape[0]
-    first = cell.controller.layers[0]
-    interface = parts(cell.interface)
-    nothing = first.from_input.weight[:, :0]
-    weights = _weights(cell.controller.layers, nothing, *(part[:0] for part in interface))
+    weight, bias = parts(cell.interface)
     none, empty = (jnp.zeros((batch, *[0] * rank), inputs.dtype) for rank in (1, 2))
     end = Loop(Blind(), 0, 0, False)(
-        weights,
-        _project(inputs, first.from_input.weight, _bias(first)),
+        Weights.of(cell.controller.layers, weight[:0], bias[:0]),
+        jnp.swapaxes(inputs, 0, 1),
         Carry(state, none, None),
-        Buffers(empty, empty, none),
+        Buffers.of(empty, empty, none),
         jnp.zeros(batch, jnp.int32),
         lengths,
     )
-    return end.carry.controller, _unproject(end.hidden, *interface)
-
-
-def _weights(
-    layers: tuple[LSTMLayer, ...], from_reading: Array, command: Array, bias: Array
-) -> "Weights":
-    below = [from_reading, *(layer.from_input.weight for layer in layers[1:])]
-    recurrent = (
-        jnp.concatenate([part, layer.from_hidden.weight], axis=1).T
-        for part, layer in zip(below, layers, strict=True)
-    )
-    return Weights(tuple(recurrent), tuple(map(_bias, layers[1:])), command.T, bias)
-
-
-def _bias(layer: LSTMLayer) -> Float[Array, " gates"]:
-    return parts(layer.from_input)[1] + parts(layer.from_hidden)[1]
+    return end.carry.controller, jnp.swapaxes(Affine(weight.T, bias).for_all(end.hidden), 0, 1)
 
 
 def parts(linear: eqx.nn.Linear) -> tuple[Array, Array]:
     """Weight and bias."""
-    bias = linear.bias
-    return linear.weight, jnp.zeros(linear.weight.shape[0]) if bias is None else bias
+    if linear.bias is None:
+        raise ValueError("a linear layer of a cell must have a bias")
+    return linear.weight, linear.bias
 
 
-def _project(inputs: Inputs, weight: Array, bias: Array) -> Timed:
-    return jnp.einsum("bti,oi->tbo", inputs, weight) + bias[None, None]
+class Affine(NamedTuple):
+    """x -> x @ matrix + bias"""
 
+    matrix: Float[Array, "inputs outputs"]
+    bias: Float[Array, " outputs"]
 
-def _unproject(inputs: Timed, weight: Array, bias: Array) -> Outputs:
-    return jnp.einsum("tbi,oi->bto", inputs, weight) + bias[None, None]
+    def __call__(self, inputs: Batched) -> Batched:
+        return inputs @ self.matrix + self.bias[None]
+
+    def for_all(self, inputs: Timed) -> Timed:
+        """One product for all steps."""
+        flat = self(flatten(inputs))
+        return flat.reshape(*inputs.shape[:2], flat.shape[1])
+
+    @staticmethod
+    def gradient(inputs: Timed, outputs: Timed) -> "Affine":
+        """From the inputs and the outputs' cotangents of all steps, by one product."""
+        with_ones = jnp.concatenate([inputs, jnp.ones_like(inputs[:, :, :1])], axis=2)
+        both = flatten(with_ones).T @ flatten(outputs)
+        return Affine(both[:-1], both[-1])
 
 
 class Weights(NamedTuple):
-    """What multiplies something inside the loop."""
+    """What the controller multiplies by."""
 
-    recurrent: tuple[Float[Array, "inputs gates"], ...]
-    """Per LSTM layer, from [what is below; its own hidden state]. Below the first: the reading."""
-    biases: tuple[Float[Array, " gates"], ...]
-    """Of the layers above the first."""
-    command: Float[Array, "hidden commands"]
-    command_bias: Float[Array, " commands"]
+    layers: tuple[Affine, ...]
+    """From [what is below; its own hidden state]. Below the first: input and reading."""
+    command: Affine
+
+    @classmethod
+    def of(cls, layers: tuple[LSTMLayer, ...], weight: Array, bias: Array) -> "Weights":
+        pairs = [(parts(layer.from_input), parts(layer.from_hidden)) for layer in layers]
+        affine = (Affine(jnp.concatenate([w, u], axis=1).T, b + c) for (w, b), (u, c) in pairs)
+        return cls(tuple(affine), Affine(weight.T, bias))
 
 
 class Carry(NamedTuple):
@@ -152,21 +139,40 @@ class Carry(NamedTuple):
 
 
 class Buffers(NamedTuple):
-    """The memory inside the loop."""
+    """The memory inside the loop: slots last, so that reading runs along them."""
 
-    keys: Float[Array, "batch slots key_size"]
-    values: Float[Array, "batch width slots"]
-    strengths: Float[Array, "batch slots"]
+    address: Float[Array, "batch address slots"]
+    """Keys, and strengths below them."""
+    values: Float[Array, "batch rows slots"]
+    """Below them a row of ones, which makes the normaliser of a reading a part of it."""
+
+    @classmethod
+    def of(
+        cls,
+        keys: Float[Array, "batch slots key_size"],
+        values: Float[Array, "batch slots width"],
+        strengths: Float[Array, "batch slots"],
+    ) -> "Buffers":
+        strengths = strengths[:, :, None]
+        parts = (keys, strengths), (values, jnp.ones_like(strengths))
+        return cls(*(jnp.swapaxes(jnp.concatenate(part, axis=2), 1, 2) for part in parts))
+
+    @property
+    def parts(self) -> tuple[Array, Array, Array]:
+        """Keys, values and strengths, as a memory has them."""
+        keys, values = (jnp.swapaxes(buffer[:, :-1], 1, 2) for buffer in self)
+        return keys, values, self.address[:, -1]
 
 
 class Tape(NamedTuple):
     """What the forward pass keeps of every step for the backward pass."""
 
-    before: Carry
+    after: Carry
     gates: tuple[Timed, ...]
     """Per layer, after their activations: forget, input, output, candidate."""
-    squashed: tuple[Timed, ...]
-    """Per layer, tanh of the cell state after the step."""
+    mass: Timed
+    """The normaliser of the reading."""
+    commands: Timed
 
 
 class End(NamedTuple):
@@ -183,9 +189,19 @@ class End(NamedTuple):
 class Blind(eqx.Module):
     """The access of a machine without a memory."""
 
-    def __call__(self, command: Array, heads: None, slots: Slots) -> Addressing:
-        nowhere = HeadTrace(slots.strengths[:0])
-        return Addressing(None, slots.strengths, nowhere, nowhere)
+    leak: ClassVar[float] = 0.0
+
+    def move(self, command: Array, heads: None) -> tuple[Array]:
+        return (command,)
+
+    def write_key(self, movement: Array) -> Array:
+        return movement
+
+    def weigh(self, movement: Array, slots: Slots) -> Array:
+        return slots.strengths
+
+    def settle(self, movement: Array, weights: Array, slots: Slots) -> None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -202,8 +218,8 @@ class Loop:
     def __call__(
         self,
         weights: Weights,
-        projected: Timed,
-        carry: Carry,
+        inputs: Timed,
+        start: Carry,
         buffers: Buffers,
         count: Int[Array, " batch"],
         lengths: Lengths | None,
@@ -216,37 +232,37 @@ class Loop:
             return loop.forward(*arguments)[0]
 
         run.defvjp(loop.forward, loop.backward)
-        return run(weights, params, projected, carry, buffers, count, lengths)
+        return run(weights, params, inputs, start, buffers, count, lengths)
+
+    # ---- forwards
 
     def forward(
         self,
         weights: Weights,
         params: PyTree,
-        projected: Timed,
-        carry: Carry,
+        inputs: Timed,
+        start: Carry,
         buffers: Buffers,
         count: Int[Array, " batch"],
         lengths: Lengths | None,
     ) -> tuple[End, Any]:
         """All steps; what they kept for the backward pass."""
-        step = partial(self.step, weights, params, count, lengths)
+        projected = first_rows(weights, inputs).for_all(inputs)
+        step = partial(self.step, without_first_rows(weights, inputs), params, count, lengths)
 
         def body(t: Int[Array, ""], loop: Any) -> Any:
-            carry, buffers, new, record = loop
-            buffers = self.append(buffers, new, count, t - 1, lengths)
-            carry, new, now = step(t, projected[t], carry, buffers)
-            return carry, buffers, new, put(record, t, now)
+            carry, buffers, record = loop
+            carry, buffers, now = step(t, projected[t], carry, buffers)
+            return carry, buffers, record.at[t].set(pack(now))
 
-        time = projected.shape[0]
-        steps = trips(time, lengths)
-        shapes = jax.eval_shape(step, jnp.array(0), projected[0], carry, buffers)
-        new = jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), shapes[1])
-        blank = jax.tree.map(lambda one: jnp.zeros((time, *one.shape), one.dtype), shapes[2])
-        loop = jax.lax.fori_loop(0, steps, body, (carry, buffers, new, blank))
-        carry, buffers, new, (tape, outputs) = loop
-        buffers = self.append(buffers, new, count, steps - 1, lengths)
-        end = End(carry, buffers, *outputs)
-        return end, (weights, params, tape, end, count, lengths)
+        kept = jax.eval_shape(step, jnp.array(0), projected[0], start, buffers)[2]
+        loop = start, buffers, blank(projected, kept)
+        loop = jax.lax.fori_loop(0, trips(projected, lengths), body, loop)
+        end, buffers, record = loop
+        tape: Tape = unpack(record, kept)
+        hidden = tape.after.controller[-1].hidden
+        given = weights, params, inputs, start, buffers, tape, count, lengths
+        return End(end, buffers, hidden, tape.after.reading, tape.commands), given
 
     def step(
         self,
@@ -258,75 +274,101 @@ class Loop:
         projected: Batched,
         before: Carry,
         buffers: Buffers,
-    ) -> tuple[Carry, tuple[Array, Array, Array] | None, Any]:
-        """One step: the state after it, the memory to be written, and what to record.
+    ) -> tuple[Carry, Buffers, Tape]:
+        """One step: the state after it, and what to record.
 
-        The memory is written at the start of the next step: before anything reads the buffers, so
-        that it happens in place.
+        The memory is written before the older ones are read, so that it happens in place. The
+        reading does not see it: it is not valid yet.
         """
-        controller, gates, squashed = control(weights, projected, before)
-        hidden = controller[-1].hidden
-        command = hidden @ weights.command + weights.command_bias[None]
-        heads, read, key = self.address(
-            self.exist(count, t),
-            params,
-            command[:, self.skip :],
-            before.heads,
-            buffers.keys,
-            buffers.strengths,
-        )
-        reading = jnp.einsum("bn,bwn->bw", read, buffers.values)
-        after = Carry(controller, reading, heads)
+        controller, gates = control(weights, projected, before)
+        commands = weights.command(controller[-1].hidden)
+        movement = jax.vmap(partial(self.move, params))(commands[:, self.skip :], before.heads)
+        if self.write:
+            key = jax.vmap(self.access.write_key)(movement)
+            buffers = self.append(buffers, key, commands, written(buffers, count, t, lengths))
+        valid = self.valid(buffers, count, t)
+        heads, masses = jax.vmap(partial(self.look, params))(movement, buffers.address, valid)
+        total = jnp.einsum("bn,bwn->bw", masses, buffers.values)
+        mass = total[:, -1:] + self.access.leak
+        after = Carry(controller, total[:, :-1] / mass, heads)
         if lengths is not None:
             after = select(t < lengths, after, before)
-        new = (key, self.value(command), self.strength(command)) if self.write else None
-        return after, new, (Tape(before, gates, squashed), (hidden, reading, command))
+        return after, buffers, Tape(after, gates, mass, commands)
+
+    def move(self, params: PyTree, command: Array, heads: PyTree) -> PyTree:
+        """Where the heads of one sequence go."""
+        return eqx.combine(params, self.access).move(command, heads)[0]
+
+    def look(
+        self, params: PyTree, movement: PyTree, address: Array, valid: Bool[Array, " slots"]
+    ) -> tuple[PyTree, Float[Array, " slots"]]:
+        """The heads of one sequence after the step, and the masses of its memories."""
+        access = eqx.combine(params, self.access)
+        slots = Slots(address[:-1].T, address[-1], valid)
+        masses = access.weigh(movement, slots)
+        return access.settle(movement, normalise(masses, access.leak), slots), masses
 
     def append(
-        self,
-        buffers: Buffers,
-        new: tuple[Array, Array, Array] | None,
-        count: Int[Array, " batch"],
-        t: Int[Array, ""] | int,
-        lengths: Lengths | None,
+        self, buffers: Buffers, key: Batched, commands: Batched, where: tuple[Array, Array]
     ) -> Buffers:
-        """The buffers with the memory of step t."""
-        if new is None:
-            return buffers
-        key, value, strength = new
-        where = written(buffers, count, t, lengths)
-        return Buffers(
-            buffers.keys.at[where].set(key, mode="drop"),
-            buffers.values.at[where[0], :, where[1]].set(value, mode="drop"),
-            buffers.strengths.at[where].set(strength, mode="drop"),
+        """The buffers with a memory for each sequence."""
+        rows, slots = where
+        strength = jax.nn.sigmoid(commands[:, self.width : self.width + 1])
+        parts = (key, strength), (jnp.tanh(commands[:, : self.width]), jnp.ones_like(strength))
+        new = Buffers(*(jnp.concatenate(part, axis=1) for part in parts))
+        return jax.tree.map(
+            lambda buffer, one: buffer.at[rows, :, slots].set(one, mode="drop"), buffers, new
         )
 
-    def backward(self, kept: Any, cotangent: End) -> tuple[Any, ...]:
+    def valid(
+        self, buffers: Buffers, count: Int[Array, " batch"], t: Int[Array, ""]
+    ) -> Bool[Array, "batch slots"]:
+        """Which memories exist before step t."""
+        exist = count + t if self.write else count
+        return jnp.arange(buffers.values.shape[2])[None] < exist[:, None]
+
+    # ---- backwards
+
+    def backward(self, given: Any, cotangent: End) -> tuple[Any, ...]:
         """The cotangents of everything `forward` was given."""
-        weights, params, tape, end, count, lengths = kept
-        steps = trips(end.hidden.shape[0], lengths)
-        unstep = partial(self.unstep, weights, params, count, lengths, end.buffers)
+        weights, params, inputs, start, final, tape, count, lengths = given
+        before: Carry = jax.tree.map(prepend, start, tape.after)
+        known = Known(
+            cotangent.hidden,
+            cotangent.readings,
+            cotangent.commands,
+            tape.mass,
+            tape.after.reading,
+            self.write_slopes(tape.commands),
+            tuple(map(gate_slopes, tape.gates, before.controller, tape.after.controller)),
+            self.moves(params, tape.commands[:, :, self.skip :], before.heads),
+        )
+        inner = without_first_rows(weights, inputs)
+        unstep = partial(self.unstep, inner, params, count, lengths, final)
+        steps = trips(tape.mass, lengths)
 
         def body(i: Int[Array, ""], loop: Any) -> Any:
-            carry, buffers, new, d_params, record = loop
+            carry, buffers, d_params, record = loop
             t = steps - 1 - i
-            at_t = partial(jax.tree.map, lambda every: every[t])
-            outputs = at_t((cotangent.hidden, cotangent.readings, cotangent.commands))
-            carry, buffers, d_param, now = unstep(
-                t, at_t(tape), end.commands[t], carry, buffers, new, outputs
-            )
-            new = self.take(buffers, count, t - 1, lengths)
-            return carry, buffers, new, add(d_params, d_param), put(record, t, now)
+            if lengths is not None:
+                carry = select(t == lengths - 1, cotangent.carry, carry)
+            carry, buffers, d_param, now = unstep(t, at(known, t), carry, buffers)
+            return carry, buffers, add(d_params, d_param), record.at[t].set(pack(now))
 
-        blank = zeros((tape.gates, end.commands))
-        new = self.take(cotangent.buffers, count, steps - 1, lengths)
-        loop = (cotangent.carry, cotangent.buffers, new, zeros(params), blank)
-        loop = jax.lax.fori_loop(0, steps, body, loop)
-        carry, buffers, _, d_params, (d_gates, d_commands) = loop
+        carry = cotangent.carry if lengths is None else zeros(cotangent.carry)
+        kept = jax.eval_shape(unstep, jnp.array(0), at(known, 0), carry, cotangent.buffers)[3]
+        loop = carry, cotangent.buffers, zeros(params), blank(tape.mass, kept)
+        carry, buffers, d_params, record = jax.lax.fori_loop(0, steps, body, loop)
+        d_gates, d_commands, d_movements = unpack(record, kept)
+        if lengths is not None:
+            carry = select(lengths == 0, cotangent.carry, carry)
         if self.write:
-            buffers = without_written(buffers, count, end.hidden.shape[0], lengths)
-        d_weights = weight_gradients(tape, end.hidden, d_gates, d_commands)
-        return d_weights, d_params, d_gates[0], carry, buffers, None, None
+            buffers = without_written(buffers, count, tape.mass.shape[0], lengths)
+        d_params = add(d_params, self.unmove_params(params, known.moves, d_movements))
+        d_weights = weight_gradients(inputs, before, tape.after, d_gates, d_commands)
+        backwards = Affine(first_rows(weights, inputs).matrix.T, jnp.zeros(inputs.shape[2]))
+        d_inputs = backwards.for_all(d_gates[0])
+        return d_weights, d_params, d_inputs, carry, buffers, None, None
 
     def unstep(
         self,
@@ -336,193 +378,268 @@ class Loop:
         lengths: Lengths | None,
         final: Buffers,
         t: Int[Array, ""],
-        tape: Tape,
-        command: Batched,
+        known: "Known",
         after: Carry,
         buffers: Buffers,
-        new: tuple[Array, Array, Array] | None,
-        outputs: tuple[Batched, Batched, Batched],
     ) -> tuple[Carry, Buffers, PyTree, Any]:
         """One step backwards, from cotangents after it to cotangents before it.
 
         The final buffers stand for the step's own: what was written later is not valid yet. The
-        cotangent of a memory is complete when the step that wrote it is reached.
+        cotangent of a memory is complete when the step that wrote it is reached, and that step's
+        own reading adds nothing to it.
         """
-        passed = None
-        if lengths is not None:
-            passed = select(t < lengths, zeros(after), after)
-            after = select(t < lengths, after, zeros(after))
-        hidden, reading, d_command = outputs
-        reading = reading + after.reading
-        d_key = None
-        if new is not None:
-            d_key, d_value, d_strength = new
-            value, strength = self.value(command), self.strength(command)
-            d_value = d_value * (1 - value**2)
-            d_strength = (d_strength * strength * (1 - strength))[:, None]
-            front = jnp.concatenate([d_value, d_strength], axis=1)
-            d_command = d_command.at[:, : self.width + 1].add(front)
-        (_, read, key), pull = jax.vjp(
-            partial(self.address, self.exist(count, t)),
-            params,
-            command[:, self.skip :],
-            tape.before.heads,
-            final.keys,
-            final.strengths,
-        )
-        d_key = jnp.zeros_like(key) if d_key is None else d_key
-        d_read = jnp.einsum("bw,bwn->bn", reading, final.values)
-        d_params, d_access, heads, d_keys, d_strengths = pull((after.heads, d_read, d_key))
-        d_command = d_command.at[:, self.skip :].add(d_access)
-        hidden = hidden + d_command @ weights.command.T
-        controller, reading_before, d_gates = uncontrol(weights, tape, after.controller, hidden)
-        before = Carry(controller, reading_before, heads)
-        if passed is not None:
-            before = add(before, passed)
-        values = buffers.values + reading[:, :, None] * read[:, None, :]
-        buffers = Buffers(buffers.keys + d_keys, values, buffers.strengths + d_strengths)
-        return before, buffers, d_params, (d_gates, d_command)
+        reading = (known.d_reading + after.reading) / known.mass
+        mass = -jnp.sum(reading * known.reading, axis=1, keepdims=True)
+        total = jnp.concatenate([reading, mass], axis=1)
+        d_masses = jnp.einsum("bw,bwn->bn", total, final.values)
+        valid = self.valid(final, count, t)
+
+        def look(params: PyTree, movement: PyTree, address: Array) -> tuple[PyTree, Array]:
+            return jax.vmap(partial(self.look, params))(movement, address, valid)
+
+        (_, masses), pull = jax.vjp(look, params, known.moves.movement, final.address)
+        d_params, d_movement, d_address = pull((after.heads, d_masses))
+        values = total[:, :, None] * masses[:, None, :]
+        buffers = Buffers(buffers.address + d_address, buffers.values + values)
+        d_front = jnp.zeros_like(known.d_commands[:, : self.skip])
+        if self.write:
+            where = written(buffers, count, t, lengths)
+            d_key, d_written = self.take(buffers, where)
+            d_front = d_front.at[:, : self.width + 1].set(d_written * known.write_slopes)
+            _, pull = jax.vjp(jax.vmap(self.access.write_key), known.moves.movement)
+            d_movement = add(d_movement, pull(d_key)[0])
+        d_access, heads = self.unmove(params, known.moves, d_movement)
+        d_commands = known.d_commands + jnp.concatenate([d_front, d_access], axis=1)
+        hidden = known.d_hidden + d_commands @ weights.command.matrix.T
+        controller, reading, d_gates = uncontrol(weights, known.gates, after.controller, hidden)
+        before = Carry(controller, reading, heads)
+        return before, buffers, d_params, (d_gates, d_commands, d_movement)
 
     def take(
-        self, buffers: Buffers, count: Int[Array, " batch"], t: Any, lengths: Lengths | None
-    ) -> tuple[Array, Array, Array] | None:
-        """The cotangents of the memory that step t wrote.
-
-        Taken at the end of the step after it, so that nothing reads the buffers before they are
-        added to: that happens in place then.
-        """
-        if not self.write:
-            return None
-        where = written(buffers, count, t, lengths)
-        return (
-            buffers.keys.at[where].get(mode="fill", fill_value=0.0),
-            buffers.values.at[where[0], :, where[1]].get(mode="fill", fill_value=0.0),
-            buffers.strengths.at[where].get(mode="fill", fill_value=0.0),
+        self, buffers: Buffers, where: tuple[Array, Array]
+    ) -> tuple[Batched, Float[Array, "batch _"]]:
+        """The cotangents of one memory of each sequence: of its key; of its value and strength."""
+        rows, slots = where
+        address, value = (
+            buffer.at[rows, :, slots].get(mode="fill", fill_value=0.0) for buffer in buffers
         )
+        return address[:, :-1], jnp.concatenate([value[:, :-1], address[:, -1:]], axis=1)
 
-    def address(
-        self,
-        exist: Int[Array, " batch"],
-        params: PyTree,
-        command: Batched,
-        heads: PyTree,
-        keys: Array,
-        strengths: Array,
-    ) -> tuple[PyTree, Batched, Batched]:
-        """The access for a batch: heads, read weights, and the key to write at."""
-        valid = jnp.arange(strengths.shape[1])[None] < exist[:, None]
-        access = eqx.combine(params, self.access)
-        outcome = jax.vmap(access)(command, heads, Slots(keys, strengths, valid))
-        return outcome.heads, outcome.weights, outcome.write.key
+    def write_slopes(self, commands: Timed) -> Timed:
+        """The derivatives of value and strength by their commands."""
+        value = jnp.tanh(commands[:, :, : self.width])
+        strength = jax.nn.sigmoid(commands[:, :, self.width : self.width + 1])
+        return jnp.concatenate([1 - value**2, strength * (1 - strength)], axis=2)
 
-    def exist(self, count: Int[Array, " batch"], t: Int[Array, ""]) -> Int[Array, " batch"]:
-        """How many memories exist before step t."""
-        return count + t if self.write else count
+    def moves(self, params: PyTree, commands: Timed, heads: PyTree) -> "Moves":
+        """The movements of all steps and, where it is small, their derivative, before the loop."""
+        movement = jax.vmap(jax.vmap(partial(self.move, params)))(commands, heads)
+        like = at((commands, heads), 0)
+        both = pack((commands, heads), lead=2)
+        size = both.shape[2] * pack(movement, lead=2).shape[2]
 
-    def value(self, command: Batched) -> Batched:
-        return jnp.tanh(command[:, : self.width])
+        def flat(both: Array) -> Array:
+            return pack(self.move(params, *unpack(both, like)), lead=0)
 
-    def strength(self, command: Batched) -> Float[Array, " batch"]:
-        return jax.nn.sigmoid(command[:, self.width])
+        small = 0 < size <= LARGEST_JACOBIAN
+        jacobian = jax.vmap(jax.vmap(jax.jacrev(flat)))(both) if small else None
+        return Moves(movement, commands, heads, jacobian)
+
+    def unmove(self, params: PyTree, moves: "Moves", d_movement: PyTree) -> tuple[Batched, PyTree]:
+        """From the cotangent of a movement to those of command and heads."""
+        if moves.jacobian is None:
+            move = jax.vmap(partial(self.move, params))
+            return jax.vjp(move, moves.commands, moves.heads)[1](d_movement)
+        rows = pack(d_movement)
+        first, *others = (rows[:, i, None] * moves.jacobian[:, i] for i in range(rows.shape[1]))
+        both = sum(others, first)
+        return unpack(both, (moves.commands, moves.heads))
+
+    def unmove_params(self, params: PyTree, moves: "Moves", d_movements: PyTree) -> PyTree:
+        """The cotangents of what a key space learns, of all steps at once."""
+
+        def move(params: PyTree) -> PyTree:
+            return jax.vmap(jax.vmap(partial(self.move, params)))(moves.commands, moves.heads)
+
+        return jax.vjp(move, params)[1](d_movements)[0]
+
+
+LARGEST_JACOBIAN = 0
+"""Numbers for one movement. The heads of a key space need few, the keys of RAM too many."""
+
+
+class Moves(NamedTuple):
+    """How the heads moved, and how that depends on their commands and on where they were."""
+
+    movement: PyTree
+    commands: Timed
+    heads: PyTree
+    jacobian: Float[Array, "*time batch outputs inputs"] | None
+    """By commands and heads; None: by `jax.vjp` at every step."""
+
+
+class GateSlopes(NamedTuple):
+    """What turns cotangents of an LSTM layer's new state into those of its pre-activations."""
+
+    gates: Timed
+    """For forget, input, output (times the hidden state's cotangent), candidate."""
+    cell: Timed
+    """From the hidden state to the cell state."""
+    forget: Timed
+
+
+class Known(NamedTuple):
+    """What the backward loop needs to know of every step."""
+
+    d_hidden: Timed
+    d_reading: Timed
+    d_commands: Timed
+    mass: Timed
+    reading: Timed
+    write_slopes: Timed
+    gates: tuple[GateSlopes, ...]
+    moves: Moves
 
 
 def control(
     weights: Weights, projected: Batched, before: Carry
-) -> tuple[tuple[LSTMState, ...], tuple[Batched, ...], tuple[Batched, ...]]:
-    """The controller's new state; its gates and squashed cell states for the backward pass."""
-    below, states, gates, squashed = before.reading, [], [], []
-    for layer, (matrix, state) in enumerate(zip(weights.recurrent, before.controller, strict=True)):
-        z = jnp.concatenate([below, state.hidden], axis=1) @ matrix
-        z = z + (weights.biases[layer - 1][None] if layer else projected)
-        size = state.hidden.shape[1]
-        sigmoids = jax.nn.sigmoid(z[:, : 3 * size])
-        candidate = jnp.tanh(z[:, 3 * size :])
-        forget, enter, leave = jnp.split(sigmoids, 3, axis=1)
+) -> tuple[tuple[LSTMState, ...], tuple[Batched, ...]]:
+    """The controller's new state, and its gates for the backward pass."""
+    below, states, all_gates = before.reading, [], []
+    for number, (layer, state) in enumerate(zip(weights.layers, before.controller, strict=True)):
+        z = jnp.concatenate([below, state.hidden], axis=1) @ layer.matrix
+        gates = activate(z + (layer.bias[None] if number else projected))
+        forget, enter, leave, candidate = jnp.split(gates, 4, axis=1)
         cell = forget * state.cell + enter * candidate
-        squashed.append(jnp.tanh(cell))
-        below = leave * squashed[-1]
+        below = leave * jnp.tanh(cell)
         states.append(LSTMState(below, cell))
-        gates.append(jnp.concatenate([sigmoids, candidate], axis=1))
-    return tuple(states), tuple(gates), tuple(squashed)
+        all_gates.append(gates)
+    return tuple(states), tuple(all_gates)
+
+
+def activate(z: Batched) -> Batched:
+    """Three sigmoids and a tanh by one tanh: sigmoid(z) = (1 + tanh(z / 2)) / 2."""
+    quarter = z.shape[1] // 4
+    scale = jnp.where(jnp.arange(z.shape[1]) < 3 * quarter, 0.5, 1.0).astype(z.dtype)[None]
+    return jnp.tanh(z * scale) * scale + (1 - scale)
+
+
+def gate_slopes(gates: Timed, before: LSTMState, after: LSTMState) -> GateSlopes:
+    forget, enter, leave, candidate = jnp.split(gates, 4, axis=2)
+    squashed = jnp.tanh(after.cell)
+    slopes = (
+        before.cell * forget * (1 - forget),
+        candidate * enter * (1 - enter),
+        squashed * leave * (1 - leave),
+        enter * (1 - candidate**2),
+    )
+    return GateSlopes(jnp.concatenate(slopes, axis=2), leave * (1 - squashed**2), forget)
 
 
 def uncontrol(
-    weights: Weights, tape: Tape, after: tuple[LSTMState, ...], hidden: Batched
+    weights: Weights, slopes: tuple[GateSlopes, ...], after: tuple[LSTMState, ...], hidden: Batched
 ) -> tuple[tuple[LSTMState, ...], Batched, tuple[Batched, ...]]:
     """Cotangents of the controller's old state, of the old reading, and of all pre-activations."""
     states, all_gates = [], []
-    for layer in reversed(range(len(weights.recurrent))):
-        forget, enter, leave, candidate = jnp.split(tape.gates[layer], 4, axis=1)
-        squashed = tape.squashed[layer]
-        hidden = hidden + after[layer].hidden
-        cell = after[layer].cell + hidden * leave * (1 - squashed**2)
-        gates = jnp.concatenate(
-            [
-                cell * tape.before.controller[layer].cell * forget * (1 - forget),
-                cell * candidate * enter * (1 - enter),
-                hidden * squashed * leave * (1 - leave),
-                cell * enter * (1 - candidate**2),
-            ],
-            axis=1,
-        )
-        inputs = gates @ weights.recurrent[layer].T
-        size = squashed.shape[1]
-        states.append(LSTMState(inputs[:, -size:], cell * forget))
+    for layer, slope, state in reversed(list(zip(weights.layers, slopes, after, strict=True))):
+        hidden = hidden + state.hidden
+        cell = state.cell + hidden * slope.cell
+        gates = jnp.concatenate([cell, cell, hidden, cell], axis=1) * slope.gates
+        inputs = gates @ layer.matrix.T
+        size = cell.shape[1]
+        states.append(LSTMState(inputs[:, -size:], cell * slope.forget))
         all_gates.append(gates)
         hidden = inputs[:, :-size]
     return tuple(reversed(states)), hidden, tuple(reversed(all_gates))
 
 
 def weight_gradients(
-    tape: Tape, hidden: Timed, d_gates: tuple[Timed, ...], d_commands: Timed
+    inputs: Timed, before: Carry, after: Carry, d_gates: tuple[Timed, ...], d_commands: Timed
 ) -> Weights:
-    """One product for each matrix, over all steps."""
-    below, recurrent = tape.before.reading, []
-    for state, gates, squashed, d_gate in zip(
-        tape.before.controller, tape.gates, tape.squashed, d_gates, strict=True
-    ):
-        inputs = jnp.concatenate([below, state.hidden], axis=2)
-        recurrent.append(jnp.einsum("tbi,tbz->iz", inputs, d_gate))
-        size = squashed.shape[2]
-        below = gates[:, :, 2 * size : 3 * size] * squashed
-    return Weights(
-        tuple(recurrent),
-        tuple(jnp.sum(d_gate, axis=(0, 1)) for d_gate in d_gates[1:]),
-        jnp.einsum("tbh,tbc->hc", hidden, d_commands),
-        jnp.sum(d_commands, axis=(0, 1)),
-    )
+    """One product for each matrix."""
+    below, layers = jnp.concatenate([inputs, before.reading], axis=2), []
+    for old, new, d_gate in zip(before.controller, after.controller, d_gates, strict=True):
+        layers.append(Affine.gradient(jnp.concatenate([below, old.hidden], axis=2), d_gate))
+        below = new.hidden
+    return Weights(tuple(layers), Affine.gradient(below, d_commands))
+
+
+def first_rows(weights: Weights, inputs: Timed) -> Affine:
+    """What multiplies the inputs: for all of them before the loop."""
+    matrix, bias = weights.layers[0]
+    return Affine(matrix[: inputs.shape[2]], bias)
+
+
+def without_first_rows(weights: Weights, inputs: Timed) -> Weights:
+    """What multiplies something in the loop."""
+    (matrix, bias), *others = weights.layers
+    return Weights((Affine(matrix[inputs.shape[2] :], bias), *others), weights.command)
 
 
 def written(
-    buffers: Buffers, count: Int[Array, " batch"], t: Int[Array, ""] | int, lengths: Lengths | None
+    buffers: Buffers, count: Int[Array, " batch"], t: Int[Array, ""], lengths: Lengths | None
 ) -> tuple[Array, Array]:
     """The slot that step t writes for each sequence; one beyond the buffer if there is none."""
-    batch, capacity = buffers.strengths.shape
-    writes = t >= 0 if lengths is None else (t >= 0) & (t < lengths)
-    return jnp.arange(batch), jnp.where(writes, count + t, capacity)
+    batch, _, capacity = buffers.values.shape
+    slots = count + t
+    return jnp.arange(batch), slots if lengths is None else jnp.where(t < lengths, slots, capacity)
 
 
 def without_written(
     buffers: Buffers, count: Int[Array, " batch"], time: int, lengths: Lengths | None
 ) -> Buffers:
     """Cotangents of the old buffers: zero where the loop overwrote them."""
-    slots = jnp.arange(buffers.strengths.shape[1])[None]
+    slots = jnp.arange(buffers.values.shape[2])[None]
     new = jnp.full_like(count, time) if lengths is None else lengths
     old = (slots < count[:, None]) | (slots >= (count + new)[:, None])
-    return Buffers(
-        jnp.where(old[:, :, None], buffers.keys, 0.0),
-        jnp.where(old[:, None, :], buffers.values, 0.0),
-        jnp.where(old, buffers.strengths, 0.0),
-    )
+    return jax.tree.map(lambda buffer: jnp.where(old[:, None], buffer, 0.0), buffers)
 
 
-def trips(time: int, lengths: Lengths | None) -> int | Int[Array, ""]:
+def trips(every: Timed, lengths: Lengths | None) -> int | Int[Array, ""]:
     """Steps to make: known only at run time where there are lengths."""
+    time = every.shape[0]
     return time if lengths is None else jnp.minimum(jnp.max(lengths), time)
 
 
-def put(record: PyTree, t: Int[Array, ""], now: PyTree) -> PyTree:
-    return jax.tree.map(lambda every, one: every.at[t].set(one), record, now)
+def flatten(every: Timed) -> Float[Array, "_ _"]:
+    """All steps of all sequences below each other."""
+    time, batch, size = every.shape
+    return every.reshape(time * batch, size)
+
+
+def pack(tree: PyTree, lead: int = 1) -> Array:
+    """All numbers of a tree in one array, but for the leading axes."""
+    leaves = jax.tree.leaves(tree)
+    flat = [leaf.reshape(*leaf.shape[:lead], math.prod(leaf.shape[lead:])) for leaf in leaves]
+    return jnp.concatenate(flat, axis=-1)
+
+
+def unpack(packed: Array, like: PyTree) -> Any:
+    """The tree again, of leaves like those of a step, with the leading axes of `packed`."""
+    leaves, structure = jax.tree.flatten(like)
+    shapes = [leaf.shape[1:] for leaf in leaves]
+    ends = accumulate(map(math.prod, shapes))
+    pieces = jnp.split(packed, list(ends)[:-1], axis=-1)
+    whole = (
+        piece.reshape(*packed.shape[:-1], *shape)
+        for piece, shape in zip(pieces, shapes, strict=True)
+    )
+    return jax.tree.unflatten(structure, whole)
+
+
+def blank(every: Timed, like: PyTree) -> Timed:
+    """Room for what is like this at every step, packed."""
+    size = sum(math.prod(leaf.shape[1:]) for leaf in jax.tree.leaves(like))
+    return jnp.zeros((*every.shape[:2], size), every.dtype)
+
+
+def prepend(first: Array, rest: Array) -> Array:
+    """What there was before each step: the first, then what there was after the others."""
+    return jnp.concatenate([first[None], rest[:-1]])
+
+
+def at(tree: PyTree, t: Int[Array, ""] | int) -> Any:
+    return jax.tree.map(lambda every: every[t], tree)
 
 
 def zeros(tree: PyTree) -> PyTree:

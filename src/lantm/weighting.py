@@ -26,7 +26,7 @@ class Weighting(eqx.Module):
     raw_size: eqx.AbstractVar[int]
     """Numbers the controller emits for this scheme at every step."""
     leak: eqx.AbstractVar[float]
-    """Passed on to `smooth`."""
+    """Passed on to `normalise`."""
 
     @abc.abstractmethod
     def scores(
@@ -41,7 +41,17 @@ class Weighting(eqx.Module):
         strengths: Slots,
         valid: Valid,
     ) -> Slots:
-        return smooth(self.scores(squared_distances, raw, valid), strengths, valid, self.leak)
+        return normalise(self.masses(squared_distances, raw, strengths, valid), self.leak)
+
+    def masses(
+        self,
+        squared_distances: Slots,
+        raw: Float[Array, " raw_size"],
+        strengths: Slots,
+        valid: Valid,
+    ) -> Slots:
+        """The weights before they are normalised."""
+        return strengthen(self.scores(squared_distances, raw, valid), strengths, valid)
 
 
 class InverseSquare(Weighting):
@@ -56,11 +66,7 @@ class InverseSquare(Weighting):
     def scores(
         self, squared_distances: Slots, raw: Float[Array, " raw_size"], valid: Valid
     ) -> Slots:
-        # Relative to the nearest memory, so that nothing overflows on an exact hit. The common
-        # factor cancels, hence no gradient through it.
-        nearest = jax.lax.stop_gradient(jnp.min(squared_distances, where=valid, initial=jnp.inf))
-        ratio = (nearest + self.softening) / (squared_distances + self.softening)
-        closeness = jnp.where(valid, ratio, 0.0)
+        closeness = jnp.where(valid, 1 / (squared_distances + self.softening), 0.0)
         return closeness / jnp.sum(closeness)
 
 
@@ -90,11 +96,15 @@ def softmax(logits: Slots, valid: Valid) -> Slots:
     return jax.nn.softmax(jnp.where(valid, logits, -jnp.inf))
 
 
-def smooth(scores: Slots, strengths: Slots, valid: Valid, leak: float = 0.0) -> Slots:
-    """Scores times strengths, normalised: the weights of one reading.
+def strengthen(scores: Slots, strengths: Slots, valid: Valid) -> Slots:
+    """Scores times strengths, with a floor under them."""
+    return jnp.where(valid, scores * strengths + FLOOR, 0.0)
+
+
+def normalise(masses: Slots, leak: float = 0.0) -> Slots:
+    """The weights of one reading.
 
     The authors' program adds a `leak` of 1e-10 to the normaliser, so that its weights sum to a
     little less than one where all strengths are small.
     """
-    weights = jnp.where(valid, scores * strengths + FLOOR, 0.0)
-    return weights / (jnp.sum(weights) + leak)
+    return masses / (jnp.sum(masses) + leak)

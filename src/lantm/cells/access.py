@@ -13,9 +13,13 @@ from lantm.cells.lstm import Controller, LSTMState
 from lantm.errors import require_positive
 from lantm.initialise import uniform
 from lantm.memory import InitialMemory, Memory, Slots
+from lantm.weighting import normalise
 
 Heads: TypeAlias = Any
 """What an access carries from step to step: the heads' positions, for one."""
+
+Movement: TypeAlias = Any
+"""What a command makes of the heads, before the memory is looked at."""
 
 
 class Addressing(NamedTuple):
@@ -37,6 +41,8 @@ class Access(eqx.Module):
     """Numbers the controller emits for addressing at every step."""
     initial_memories: eqx.AbstractVar[int]
     """Memories that exist before the first step."""
+    leak: eqx.AbstractVar[float]
+    """Of the read weights, as in `lantm.weighting.normalise`."""
     gated_output: eqx.AbstractVar[bool]
     """Whether the controller gates the reading's part in the output."""
 
@@ -49,10 +55,30 @@ class Access(eqx.Module):
         """The key of an initial memory from its raw parameter."""
 
     @abc.abstractmethod
+    def move(
+        self, command: Float[Array, " command_size"], heads: Heads
+    ) -> tuple[Movement, HeadTrace, HeadTrace]:
+        """Where the heads go; and what the read and the write head did."""
+
+    @abc.abstractmethod
+    def write_key(self, movement: Movement) -> Float[Array, " key_size"]:
+        """The key of the memory to be written."""
+
+    @abc.abstractmethod
+    def weigh(self, movement: Movement, slots: Slots) -> Float[Array, " slots"]:
+        """The read weights of the memories that exist so far, before `normalise`."""
+
+    @abc.abstractmethod
+    def settle(self, movement: Movement, weights: Float[Array, " slots"], slots: Slots) -> Heads:
+        """The heads after the step."""
+
     def __call__(
         self, command: Float[Array, " command_size"], heads: Heads, slots: Slots
     ) -> Addressing:
         """Move the heads and weigh the memories that exist so far."""
+        movement, read, write = self.move(command, heads)
+        weights = normalise(self.weigh(movement, slots), self.leak)
+        return Addressing(self.settle(movement, weights, slots), weights, read, write)
 
 
 class MemoryState(NamedTuple):

@@ -7,7 +7,7 @@ import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 from jaxtyping import Scalar as AnyScalar
 
-from lantm.cells.access import Access, Addressing
+from lantm.cells.access import Access
 from lantm.cells.contract import HeadTrace, split
 from lantm.initialise import uniform
 from lantm.keyspaces import Action, Key, KeySpace
@@ -84,6 +84,12 @@ class LieHeads(NamedTuple):
     write: HeadState
 
 
+class LieMovement(NamedTuple):
+    heads: LieHeads
+    raw: Float[Array, " raw_size"]
+    """For the weighting."""
+
+
 class LieAccess(Access):
     """A read and a write head in a key space; memories weighed by their distance to the former."""
 
@@ -118,6 +124,10 @@ class LieAccess(Access):
         return 1
 
     @property
+    def leak(self) -> float:
+        return self.weighting.leak
+
+    @property
     def gated_output(self) -> bool:
         return True
 
@@ -127,12 +137,23 @@ class LieAccess(Access):
     def project(self, raw: Key) -> Key:
         return self.write.space.project(raw)
 
-    def __call__(
-        self, command: Float[Array, " command_size"], heads: LieHeads, slots: Slots
-    ) -> Addressing:
+    def move(
+        self, command: Float[Array, " command_size"], heads: LieHeads
+    ) -> tuple[LieMovement, HeadTrace, HeadTrace]:
         read, write, raw = split(command, self.command_sizes)
         read_head, read_trace = self.read.move(read, heads.read)
         write_head, write_trace = self.write.move(write, heads.write)
-        squared_distances = self.read.space.squared_distance(read_head.key, slots.keys)
-        weights = self.weighting(squared_distances, raw, slots.strengths, slots.valid)
-        return Addressing(LieHeads(read_head, write_head), weights, read_trace, write_trace)
+        return LieMovement(LieHeads(read_head, write_head), raw), read_trace, write_trace
+
+    def write_key(self, movement: LieMovement) -> Key:
+        return movement.heads.write.key
+
+    def weigh(self, movement: LieMovement, slots: Slots) -> Float[Array, " slots"]:
+        key = movement.heads.read.key
+        squared_distances = self.read.space.squared_distance(key, slots.keys)
+        return self.weighting.masses(squared_distances, movement.raw, slots.strengths, slots.valid)
+
+    def settle(
+        self, movement: LieMovement, weights: Float[Array, " slots"], slots: Slots
+    ) -> LieHeads:
+        return movement.heads

@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from lantm.cells.access import Access, Addressing
+from lantm.cells.access import Access
 from lantm.cells.contract import HeadTrace, split
 from lantm.errors import require_positive
 from lantm.initialise import uniform
 from lantm.memory import Slots
-from lantm.weighting import smooth, softmax
+from lantm.weighting import softmax, strengthen
 
 Key = Float[Array, " key_size"]
 
@@ -26,6 +26,12 @@ class TapeKeys(NamedTuple):
     """k_L = sum_i w_(i+1) k_i"""
 
 
+class RandomMovement(NamedTuple):
+    query: Key
+    write_key: Key
+    sharpening: Float[Array, " sharpen"]
+
+
 class RandomAccess(Access):
     """w_i ~ s_i exp<q, k_i>, with both keys from the controller.
 
@@ -37,7 +43,7 @@ class RandomAccess(Access):
     key_size: int = eqx.field(static=True)
     sharpen: bool = eqx.field(static=True)
     leak: float = eqx.field(static=True)
-    """As in `lantm.weighting.smooth`."""
+    """As in `lantm.weighting.normalise`."""
 
     def __init__(
         self,
@@ -80,20 +86,30 @@ class RandomAccess(Access):
     def project(self, raw: Key) -> Key:
         return raw
 
-    def __call__(
-        self, command: Float[Array, " command_size"], heads: TapeKeys | None, slots: Slots
-    ) -> Addressing:
+    def move(
+        self, command: Float[Array, " command_size"], heads: TapeKeys | None
+    ) -> tuple[RandomMovement, HeadTrace, HeadTrace]:
         query, write_key, selection, sharpening = split(command, self.command_sizes)
         gate = None
         if heads is not None:
             gate = jax.nn.softmax(selection)
             query = gate @ jnp.stack([query, heads.forward, heads.backward])
-        scores = slots.keys @ query
+        movement = RandomMovement(query, write_key, sharpening)
+        return movement, HeadTrace(query, gate), HeadTrace(write_key)
+
+    def write_key(self, movement: RandomMovement) -> Key:
+        return movement.write_key
+
+    def weigh(self, movement: RandomMovement, slots: Slots) -> Float[Array, " slots"]:
+        scores = slots.keys @ movement.query
         if self.sharpen:
-            scores = scores * (1 + jax.nn.softplus(sharpening[0]))
-        weights = smooth(softmax(scores, slots.valid), slots.strengths, slots.valid, self.leak)
-        tape = None if heads is None else shifted_keys(weights, slots)
-        return Addressing(tape, weights, HeadTrace(query, gate), HeadTrace(write_key))
+            scores = scores * (1 + jax.nn.softplus(movement.sharpening[0]))
+        return strengthen(softmax(scores, slots.valid), slots.strengths, slots.valid)
+
+    def settle(
+        self, movement: RandomMovement, weights: Float[Array, " slots"], slots: Slots
+    ) -> TapeKeys | None:
+        return shifted_keys(weights, slots) if self.tape else None
 
 
 def shifted_keys(weights: Float[Array, " slots"], slots: Slots) -> TapeKeys:

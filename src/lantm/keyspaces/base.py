@@ -19,6 +19,16 @@ Action: TypeAlias = Any
 Scalar: TypeAlias = Float[Array, ""]
 
 
+def dot(left: Float[Array, " n"], right: Float[Array, " n"]) -> Scalar:
+    """Number by number: XLA makes one loop of that, but not of a sum over so short an axis."""
+    return sum((x * y for x, y in zip(left[1:], right[1:], strict=True)), left[0] * right[0])
+
+
+def scale(factor: Scalar, vector: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Number by number, for the sake of its derivative: that of a product is a sum."""
+    return jnp.stack([factor * x for x in vector])
+
+
 class KeySpace(eqx.Module):
     """A manifold K of keys, a Lie group A that acts on it, and a distance that A preserves."""
 
@@ -73,9 +83,10 @@ class EmbeddedKeySpace(KeySpace):
     """
 
     def mix(self, gate: Scalar, candidate: Key, key: Key) -> Key:
-        return self.project(gate * candidate + (1 - gate) * key)
+        return self.project(scale(gate, candidate) + scale(1 - gate, key))
 
     def squared_distance(
         self, key: Key, keys: Float[Array, "slots key_size"]
     ) -> Float[Array, " slots"]:
-        return jnp.sum((keys - key[None, :]) ** 2, axis=-1)
+        away = [(keys[:, i] - key[i]) ** 2 for i in range(self.key_size)]
+        return sum(away[1:], away[0])

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from lantm.errors import require_positive
-from lantm.keyspaces.base import EmbeddedKeySpace, Key, Scalar
+from lantm.keyspaces.base import EmbeddedKeySpace, Key, Scalar, dot, scale
 
 Shift = Float[Array, " key_size"]
 
@@ -29,13 +29,13 @@ class Plane(EmbeddedKeySpace):
         return raw
 
     def action(self, raw: Shift) -> Shift:
-        return raw / jnp.sqrt(1 + jnp.sum(raw**2)) if self.bounded else raw
+        return scale(1 / jnp.sqrt(1 + dot(raw, raw)), raw) if self.bounded else raw
 
     def act(self, action: Shift, key: Key) -> Key:
         return action + key
 
     def mix_action(self, gate: Scalar, new: Shift, old: Shift) -> Shift:
-        return gate * new + (1 - gate) * old
+        return scale(gate, new) + scale(1 - gate, old)
 
     def identity(self) -> Shift:
         return jnp.zeros(self.key_size)

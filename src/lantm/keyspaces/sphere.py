@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from lantm.keyspaces.base import EmbeddedKeySpace, Key, Scalar
+from lantm.keyspaces.base import EmbeddedKeySpace, Key, Scalar, dot, scale
 
 
 class Rotation(NamedTuple):
@@ -50,13 +50,14 @@ class Sphere(EmbeddedKeySpace):
     def act(self, action: Rotation, key: Key) -> Key:
         """Rodrigues' rotation formula."""
         axis, cos, sin = action.axis, action.phase[0], action.phase[1]
-        return key * cos + jnp.cross(axis, key) * sin + axis * jnp.dot(axis, key) * (1 - cos)
+        turned = scale(cos, key) + scale(sin, cross(axis, key))
+        return turned + scale(dot(axis, key) * (1 - cos), axis)
 
     def mix_action(self, gate: Scalar, new: Rotation, old: Rotation) -> Rotation:
         if self.geodesic:
             return self.compose(power(self.compose(new, self.inverse(old)), gate), old)
-        axis = gate * new.axis + (1 - gate) * old.axis
-        phase = gate * new.phase + (1 - gate) * old.phase
+        axis = scale(gate, new.axis) + scale(1 - gate, old.axis)
+        phase = scale(gate, new.phase) + scale(1 - gate, old.phase)
         return Rotation(normalise(axis, self.softening), normalise(phase, self.softening))
 
     def identity(self) -> Rotation:
@@ -69,7 +70,7 @@ class Sphere(EmbeddedKeySpace):
         """The product of the two unit quaternions (w, v)."""
         w2, v2 = quaternion(second)
         w1, v1 = quaternion(first)
-        return rotation(w2 * w1 - jnp.dot(v2, v1), w2 * v1 + w1 * v2 + jnp.cross(v2, v1))
+        return rotation(w2 * w1 - dot(v2, v1), scale(w2, v1) + scale(w1, v2) + cross(v2, v1))
 
 
 SHORTEST = 1e-10
@@ -82,16 +83,24 @@ def normalise(raw: Float[Array, " n"], softening: float = 0.0) -> Float[Array, "
     A vanishing vector (antipodal keys mixed half and half, say) becomes the first basis vector,
     with gradient zero. The inner `where` keeps the untaken branch's gradient finite there.
     """
-    square = jnp.sum(raw**2) + softening
+    square = dot(raw, raw) + softening
     has_direction = square > SHORTEST
     length = jnp.sqrt(jnp.where(has_direction, square, 1.0))
-    return jnp.where(has_direction, raw / length, jnp.eye(1, raw.size, dtype=raw.dtype)[0])
+    first = [1.0] + [0.0] * (raw.size - 1)
+    units = zip(scale(1 / length, raw), first, strict=True)
+    return jnp.stack([jnp.where(has_direction, x, otherwise) for x, otherwise in units])
+
+
+def cross(left: Float[Array, "3"], right: Float[Array, "3"]) -> Float[Array, "3"]:
+    """Number by number, as `dot`."""
+    (a, b, c), (x, y, z) = left, right
+    return jnp.stack([b * z - c * y, c * x - a * z, a * y - b * x])
 
 
 def quaternion(action: Rotation) -> tuple[Scalar, Float[Array, "3"]]:
     """The unit quaternion cos(theta / 2) + sin(theta / 2) xi."""
     half = jnp.arctan2(action.phase[1], action.phase[0]) / 2
-    return jnp.cos(half), jnp.sin(half) * action.axis
+    return jnp.cos(half), scale(jnp.sin(half), action.axis)
 
 
 def rotation(w: Scalar, v: Float[Array, "3"]) -> Rotation:
@@ -99,7 +108,7 @@ def rotation(w: Scalar, v: Float[Array, "3"]) -> Rotation:
     # v is short where the angle is small: scaled up, as `normalise` gives up on short vectors.
     scale = jax.lax.stop_gradient(jnp.maximum(jnp.max(jnp.abs(v)), 1e-15))
     axis = normalise(v / scale)
-    sin = jnp.dot(axis, v)
+    sin = dot(axis, v)
     return Rotation(axis, normalise(jnp.stack([w**2 - sin**2, 2 * w * sin])))
 
 
