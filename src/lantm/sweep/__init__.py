@@ -1,0 +1,1 @@
+"""Many runs: grids of configs, engines that train them, results as data."""

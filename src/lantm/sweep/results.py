@@ -1,0 +1,86 @@
+"""Results as data: one line of JSON for every run that has ended.
+
+A row has the keys
+
+- `digest`: of the config, and the last part of the run directory's name
+- `grid`: the sweep that trained it, or null
+- `config`: all settings by name (task, model, regime, seed, lr, ...)
+- `command`: trains it again
+- `status`: `finished`, or `failed` with an `error`
+- `seconds`: of training
+- `test`: a list of `{checkpoint, source, examples, fine, coarse}`, on problems that selected nothing
+- `versions`: of lantm, jax and the code's commit
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from lantm.checkpoint import write_atomically
+from lantm.runs import Run
+from lantm.sweep.locks import locked
+
+Row: TypeAlias = dict[str, Any]
+
+GRID_FILE = "grid.json"
+"""In a run directory: the grid that its sweep trained."""
+
+
+def result_row(run: Run) -> Row:
+    """The row of a run that has ended."""
+    result = run.result or {}
+    said = json.loads((run.path / "config.json").read_bytes())
+    grid = run.path / GRID_FILE
+    row = {
+        "digest": run.digest,
+        "grid": json.loads(grid.read_bytes()) if grid.exists() else None,
+        "config": run.config.flat(),
+        "command": run.config.command,
+        "status": result["status"],
+        "seconds": result.get("seconds"),
+        "test": result.get("test", []),
+        "versions": said["versions"],
+    }
+    return row | ({"error": result["error"]} if "error" in result else {})
+
+
+def collect(folder: str | Path) -> list[Row]:
+    """The rows of all runs in a folder that have ended."""
+    found = sorted(path.parent for path in Path(folder).glob("*/result.json"))
+    return merge(result_row(Run.open(path)) for path in found)
+
+
+def merge(rows: Iterable[Row]) -> list[Row]:
+    """One row a digest, the last one of each, in an order that does not depend on time."""
+    unique = {row["digest"]: row for row in rows}
+
+    def order(row: Row) -> tuple[Any, ...]:
+        config = row["config"]
+        return *(config[name] for name in ("task", "model", "regime", "seed")), row["digest"]
+
+    return sorted(unique.values(), key=order)
+
+
+def read_results(path: str | Path) -> list[Row]:
+    """The rows of a file; a ValueError names the line that is none."""
+    rows = []
+    for number, line in enumerate(Path(path).read_text().splitlines(), start=1):
+        try:
+            row = json.loads(line)
+            row["digest"], row["config"]["task"], row["status"]
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise ValueError(f"{path}, line {number} is no result: {error!r}") from None
+        rows.append(row)
+    return rows
+
+
+def add_results(path: str | Path, rows: Iterable[Row]) -> list[Row]:
+    """Merge rows into a file, made if need be; returns all. Several processes may do so at once."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path.with_name(path.name + ".lock"), wait=True):
+        merged = merge([*(read_results(path) if path.exists() else ()), *rows])
+        text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in merged)
+        write_atomically(path, text.encode())
+    return merged
