@@ -66,7 +66,22 @@ def _unroll_memory(
     logits = both.for_all(jnp.concatenate([end.hidden, shown], axis=2))
     steps = inputs.shape[1] if lengths is None else lengths.astype(memory.count.dtype)
     count = memory.count + steps if write else memory.count
-    return MemoryState(*end.carry, Memory(*end.buffers.parts, count)), jnp.swapaxes(logits, 0, 1)
+    controller, reading, heads = end.carry
+    if not write:
+        heads = catch_up(cell.access, end.commands[:, :, commands:], heads, lengths)
+    memory = Memory(*end.buffers.parts, count)
+    return MemoryState(controller, reading, heads, memory), jnp.swapaxes(logits, 0, 1)
+
+
+def catch_up(access: Access, commands: Timed, heads: PyTree, lengths: Lengths | None) -> PyTree:
+    """Where nothing was written the write head moves after the loop, if anybody wants to know."""
+
+    def step(heads: PyTree, now: Any) -> tuple[PyTree, None]:
+        t, command = now
+        moved = jax.vmap(access.catch_up)(command, heads)
+        return moved if lengths is None else select(t < lengths, moved, heads), None
+
+    return jax.lax.scan(step, heads, (jnp.arange(commands.shape[0]), commands))[0]
 
 
 def _unroll_lstm(
@@ -194,6 +209,9 @@ class Blind(eqx.Module):
     def move(self, command: Array, heads: None) -> tuple[Array]:
         return (command,)
 
+    def move_to_read(self, command: Array, heads: None) -> Array:
+        return command
+
     def write_key(self, movement: Array) -> Array:
         return movement
 
@@ -297,7 +315,8 @@ class Loop:
 
     def move(self, params: PyTree, command: Array, heads: PyTree) -> PyTree:
         """Where the heads of one sequence go."""
-        return eqx.combine(params, self.access).move(command, heads)[0]
+        access = eqx.combine(params, self.access)
+        return access.move(command, heads)[0] if self.write else access.move_to_read(command, heads)
 
     def look(
         self, params: PyTree, movement: PyTree, address: Array, valid: Bool[Array, " slots"]
@@ -333,6 +352,7 @@ class Loop:
         """The cotangents of everything `forward` was given."""
         weights, params, inputs, start, final, tape, count, lengths = given
         before: Carry = jax.tree.map(prepend, start, tape.after)
+        commands = tape.commands[:, :, self.skip :]
         known = Known(
             cotangent.hidden,
             cotangent.readings,
@@ -341,9 +361,10 @@ class Loop:
             tape.after.reading,
             self.write_slopes(tape.commands),
             tuple(map(gate_slopes, tape.gates, before.controller, tape.after.controller)),
-            self.moves(params, tape.commands[:, :, self.skip :], before.heads),
+            *self.linearise(params, commands, before.heads),
         )
         inner = without_first_rows(weights, inputs)
+        inner = jax.tree.map(jnp.transpose, inner)  # here: inside the loop it takes longer
         unstep = partial(self.unstep, inner, params, count, lengths, final)
         steps = trips(tape.mass, lengths)
 
@@ -364,7 +385,7 @@ class Loop:
             carry = select(lengths == 0, cotangent.carry, carry)
         if self.write:
             buffers = without_written(buffers, count, tape.mass.shape[0], lengths)
-        d_params = add(d_params, self.unmove_params(params, known.moves, d_movements))
+        d_params = add(d_params, self.unmove_params(params, commands, before.heads, d_movements))
         d_weights = weight_gradients(inputs, before, tape.after, d_gates, d_commands)
         backwards = Affine(first_rows(weights, inputs).matrix.T, jnp.zeros(inputs.shape[2]))
         d_inputs = backwards.for_all(d_gates[0])
@@ -397,7 +418,7 @@ class Loop:
         def look(params: PyTree, movement: PyTree, address: Array) -> tuple[PyTree, Array]:
             return jax.vmap(partial(self.look, params))(movement, address, valid)
 
-        (_, masses), pull = jax.vjp(look, params, known.moves.movement, final.address)
+        (_, masses), pull = jax.vjp(look, params, known.movement, final.address)
         d_params, d_movement, d_address = pull((after.heads, d_masses))
         values = total[:, :, None] * masses[:, None, :]
         buffers = Buffers(buffers.address + d_address, buffers.values + values)
@@ -406,11 +427,11 @@ class Loop:
             where = written(buffers, count, t, lengths)
             d_key, d_written = self.take(buffers, where)
             d_front = d_front.at[:, : self.width + 1].set(d_written * known.write_slopes)
-            _, pull = jax.vjp(jax.vmap(self.access.write_key), known.moves.movement)
+            _, pull = jax.vjp(jax.vmap(self.access.write_key), known.movement)
             d_movement = add(d_movement, pull(d_key)[0])
-        d_access, heads = self.unmove(params, known.moves, d_movement)
+        d_access, heads = jax.vmap(lambda unmove, d: unmove(d))(known.unmove, d_movement)
         d_commands = known.d_commands + jnp.concatenate([d_front, d_access], axis=1)
-        hidden = known.d_hidden + d_commands @ weights.command.matrix.T
+        hidden = known.d_hidden + d_commands @ weights.command.matrix
         controller, reading, d_gates = uncontrol(weights, known.gates, after.controller, hidden)
         before = Carry(controller, reading, heads)
         return before, buffers, d_params, (d_gates, d_commands, d_movement)
@@ -431,51 +452,23 @@ class Loop:
         strength = jax.nn.sigmoid(commands[:, :, self.width : self.width + 1])
         return jnp.concatenate([1 - value**2, strength * (1 - strength)], axis=2)
 
-    def moves(self, params: PyTree, commands: Timed, heads: PyTree) -> "Moves":
-        """The movements of all steps and, where it is small, their derivative, before the loop."""
-        movement = jax.vmap(jax.vmap(partial(self.move, params)))(commands, heads)
-        like = at((commands, heads), 0)
-        both = pack((commands, heads), lead=2)
-        size = both.shape[2] * pack(movement, lead=2).shape[2]
+    def linearise(self, params: PyTree, commands: Timed, heads: PyTree) -> tuple[PyTree, Any]:
+        """All movements before the loop, with what takes their cotangents to commands and heads."""
 
-        def flat(both: Array) -> Array:
-            return pack(self.move(params, *unpack(both, like)), lead=0)
+        def one(command: Array, heads: PyTree) -> tuple[PyTree, Any]:
+            return jax.vjp(partial(self.move, params), command, heads)
 
-        small = 0 < size <= LARGEST_JACOBIAN
-        jacobian = jax.vmap(jax.vmap(jax.jacrev(flat)))(both) if small else None
-        return Moves(movement, commands, heads, jacobian)
+        return jax.vmap(jax.vmap(one))(commands, heads)
 
-    def unmove(self, params: PyTree, moves: "Moves", d_movement: PyTree) -> tuple[Batched, PyTree]:
-        """From the cotangent of a movement to those of command and heads."""
-        if moves.jacobian is None:
-            move = jax.vmap(partial(self.move, params))
-            return jax.vjp(move, moves.commands, moves.heads)[1](d_movement)
-        rows = pack(d_movement)
-        first, *others = (rows[:, i, None] * moves.jacobian[:, i] for i in range(rows.shape[1]))
-        both = sum(others, first)
-        return unpack(both, (moves.commands, moves.heads))
-
-    def unmove_params(self, params: PyTree, moves: "Moves", d_movements: PyTree) -> PyTree:
+    def unmove_params(
+        self, params: PyTree, commands: Timed, heads: PyTree, d_movements: PyTree
+    ) -> PyTree:
         """The cotangents of what a key space learns, of all steps at once."""
 
         def move(params: PyTree) -> PyTree:
-            return jax.vmap(jax.vmap(partial(self.move, params)))(moves.commands, moves.heads)
+            return jax.vmap(jax.vmap(partial(self.move, params)))(commands, heads)
 
         return jax.vjp(move, params)[1](d_movements)[0]
-
-
-LARGEST_JACOBIAN = 0
-"""Numbers for one movement. The heads of a key space need few, the keys of RAM too many."""
-
-
-class Moves(NamedTuple):
-    """How the heads moved, and how that depends on their commands and on where they were."""
-
-    movement: PyTree
-    commands: Timed
-    heads: PyTree
-    jacobian: Float[Array, "*time batch outputs inputs"] | None
-    """By commands and heads; None: by `jax.vjp` at every step."""
 
 
 class GateSlopes(NamedTuple):
@@ -498,7 +491,9 @@ class Known(NamedTuple):
     reading: Timed
     write_slopes: Timed
     gates: tuple[GateSlopes, ...]
-    moves: Moves
+    movement: PyTree
+    unmove: Any
+    """From the movement's cotangent to those of command and heads, for one sequence."""
 
 
 def control(
@@ -545,7 +540,7 @@ def uncontrol(
         hidden = hidden + state.hidden
         cell = state.cell + hidden * slope.cell
         gates = jnp.concatenate([cell, cell, hidden, cell], axis=1) * slope.gates
-        inputs = gates @ layer.matrix.T
+        inputs = gates @ layer.matrix
         size = cell.shape[1]
         states.append(LSTMState(inputs[:, -size:], cell * slope.forget))
         all_gates.append(gates)

@@ -60,6 +60,14 @@ class Access(eqx.Module):
     ) -> tuple[Movement, HeadTrace, HeadTrace]:
         """Where the heads go; and what the read and the write head did."""
 
+    def move_to_read(self, command: Float[Array, " command_size"], heads: Heads) -> Movement:
+        """The same where nothing is written: what reading does not need may stay behind."""
+        return self.move(command, heads)[0]
+
+    def catch_up(self, command: Float[Array, " command_size"], heads: Heads) -> Heads:
+        """Move what `move_to_read` left behind."""
+        return heads
+
     @abc.abstractmethod
     def write_key(self, movement: Movement) -> Float[Array, " key_size"]:
         """The key of the memory to be written."""

@@ -145,6 +145,14 @@ class LieAccess(Access):
         write_head, write_trace = self.write.move(write, heads.write)
         return LieMovement(LieHeads(read_head, write_head), raw), read_trace, write_trace
 
+    def move_to_read(self, command: Float[Array, " command_size"], heads: LieHeads) -> LieMovement:
+        read, _, raw = split(command, self.command_sizes)
+        return LieMovement(LieHeads(self.read.move(read, heads.read)[0], heads.write), raw)
+
+    def catch_up(self, command: Float[Array, " command_size"], heads: LieHeads) -> LieHeads:
+        _, write, _ = split(command, self.command_sizes)
+        return LieHeads(heads.read, self.write.move(write, heads.write)[0])
+
     def write_key(self, movement: LieMovement) -> Key:
         return movement.heads.write.key
 
