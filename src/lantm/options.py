@@ -5,10 +5,12 @@ import ast
 import dataclasses
 import difflib
 import inspect
+import runpy
 import sys
 import textwrap
 import types
 import typing
+from pathlib import Path
 from typing import Any, NoReturn
 
 
@@ -69,6 +71,13 @@ def field_docs(config: type) -> dict[str, str]:
         if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr):
             docs[field.target.id] = " ".join(doc.value.value.split())  # pyright: ignore
     return docs
+
+
+def load_file(path: str) -> None:
+    """Execute a Python file of the user's, which registers tasks and key spaces."""
+    if not Path(path).is_file():
+        raise ValueError(f"file must be a Python file, got {path}")
+    runpy.run_path(path, run_name="lantm_user_file")
 
 
 def fail(message: str) -> NoReturn:

@@ -8,7 +8,7 @@ A row has the keys
 - `command`: trains it again
 - `status`: `finished`, or `failed` with an `error`
 - `seconds`: of training
-- `test`: a list of `{checkpoint, source, examples, fine, coarse}`, on problems that selected nothing
+- `test`: a list of `{checkpoint, source, examples, fine, coarse}`, on a set that selected nothing
 - `versions`: of lantm, jax and the code's commit
 """
 
@@ -54,12 +54,12 @@ def collect(folder: str | Path) -> list[Row]:
 def merge(rows: Iterable[Row]) -> list[Row]:
     """One row a digest, the last one of each, in an order that does not depend on time."""
     unique = {row["digest"]: row for row in rows}
-
-    def order(row: Row) -> tuple[Any, ...]:
-        config = row["config"]
-        return *(config[name] for name in ("task", "model", "regime", "seed")), row["digest"]
-
     return sorted(unique.values(), key=order)
+
+
+def order(row: Row) -> tuple[Any, ...]:
+    config = row["config"]
+    return *(config[name] for name in ("task", "model", "regime", "seed")), row["digest"]
 
 
 def read_results(path: str | Path) -> list[Row]:
@@ -68,7 +68,7 @@ def read_results(path: str | Path) -> list[Row]:
     for number, line in enumerate(Path(path).read_text().splitlines(), start=1):
         try:
             row = json.loads(line)
-            row["digest"], row["config"]["task"], row["status"]
+            order(row)
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise ValueError(f"{path}, line {number} is no result: {error!r}") from None
         rows.append(row)

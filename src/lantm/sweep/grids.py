@@ -1,0 +1,172 @@
+"""Grids: the configs of a sweep, by name or from a file."""
+
+import csv
+import dataclasses
+import tomllib
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from lantm.config import TrainConfig, configure
+from lantm.data import REGIMES
+from lantm.errors import require_one_of
+from lantm.models import MODELS, ModelConfig
+from lantm.options import plain_type
+
+PAPER_TASKS = (
+    "copy",
+    "reverse",
+    "bigram_flip",
+    "double",
+    "interleaved_add",
+    "odd_first",
+    "repeat_copy",
+    "priority_sort",
+)
+LIE_MODELS = tuple(name for name, design in MODELS.items() if design.access == "lie")
+CELL = ("task", "model", "regime")
+BEST_FILE = Path(__file__).parent / "best_hyperparameters.csv"
+
+Settings: TypeAlias = dict[str, Any]
+
+
+class Grid(NamedTuple):
+    """Settings for every cell of a table of tasks, models and regimes, each with some seeds."""
+
+    name: str
+    recipe: str
+    settings: Callable[[str, str, str], Iterable[Settings]]
+    """Of a task, a model and a regime: what to try there."""
+    tasks: Sequence[str] = PAPER_TASKS
+    models: Sequence[str] = tuple(MODELS)
+    regimes: Sequence[str] = tuple(REGIMES)
+    seeds: Sequence[int] = (1, 2, 3)
+
+    def configs(self, overrides: Settings | None = None) -> list[TrainConfig]:
+        """Every run of the grid once; overrides hold for all of them."""
+        found = [
+            configure(self.recipe, **dict(zip(CELL, cell, strict=True)) | tried | (overrides or {}))
+            for cell in product(self.tasks, self.models, self.regimes)
+            for settings in self.settings(*cell)
+            for tried in [settings | {"seed": seed} for seed in self.seeds]
+        ]
+        return list({config.digest: config for config in found}.values())
+
+
+def vary(**axes: Iterable[Any]) -> list[Settings]:
+    """All combinations.
+
+    >>> vary(lr=[0.1, 0.2], layers=[1])
+    [{'lr': 0.1, 'layers': 1}, {'lr': 0.2, 'layers': 1}]
+    """
+    return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+
+
+# ---- grids by name
+
+
+def paper_settings(task: str, model: str, regime: str) -> list[Settings]:
+    """The paper's grid (table A.1), the same for every task and regime."""
+    if model == "lstm":
+        return vary(layers=[1, 2, 3, 4], decay_delay=[500, 700], lr=[0.2, 0.02, 0.002, 0.0002])
+    custom: dict[str, dict[str, list[Any]]] = {
+        "ram": {"key_size": [2, 20]},
+        "ram_tape": {"key_size": [2, 20], "sharpen": [False, True]},
+        "slantm": {"space": ["sphere", "bounded_sphere"]},
+        "slantm_s": {"space": ["sphere", "bounded_sphere"]},
+    }
+    return vary(
+        decay_delay=[300, 600],
+        init=["uniform", "fan_in"],
+        lr=[0.01, 0.02, 0.04],
+        **custom.get(model, {}),
+    )
+
+
+def best_settings(task: str, model: str, regime: str) -> list[Settings]:
+    """The authors' best setting of a cell."""
+    best = read_best()
+    require_one_of("task of the grid best", task, dict.fromkeys(cell[0] for cell in best))
+    return [best[task, model, regime]]
+
+
+@cache
+def read_best() -> dict[tuple[str, ...], Settings]:
+    """The table of the authors' best settings, by task, model and regime."""
+    with BEST_FILE.open(newline="") as file:
+        return {
+            tuple(row.pop(name) for name in CELL): {
+                name: parse_setting(name, text) for name, text in row.items() if text
+            }
+            for row in csv.DictReader(file)
+        }
+
+
+GRIDS = {
+    grid.name: grid
+    for grid in (
+        Grid("paper", "paper", paper_settings),
+        Grid("best", "paper", best_settings),
+        Grid("default", "default", lambda task, model, regime: [{}]),
+    )
+}
+
+
+# ---- grids of one's own
+
+
+def find_grid(name: str) -> Grid:
+    """A grid by name, or the one in a TOML file."""
+    if not name.endswith(".toml"):
+        require_one_of("grid", name, [*GRIDS, "FILE.toml"])
+        return GRIDS[name]
+    try:
+        return read_grid(Path(name))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def read_grid(path: Path) -> Grid:
+    """The grid of a file: `base` are settings of every run, each list of `grid` is varied."""
+    content = tomllib.loads(path.read_text())
+    for key in content:
+        require_one_of("table", key, ["base", "grid"])
+    base, axes = content.get("base", {}), content.get("grid", {})
+    recipe = base.pop("recipe", "default")
+    for name, values in axes.items():
+        if not isinstance(values, list) or not values:
+            raise ValueError(f"grid.{name} must be a list of values, got {values!r}")
+    usual = TrainConfig().flat()
+    cell = {name: axes.pop(name, [base.pop(name, usual[name])]) for name in (*CELL, "seed")}
+    tried = [base | settings for settings in vary(**axes)]
+    grid = Grid(path.stem, recipe, lambda task, model, regime: tried, *cell.values())
+    grid.configs()  # a setting that does not exist is refused here, with the file's name
+    return grid
+
+
+# ---- settings as text
+
+
+def parse_settings(texts: Iterable[str]) -> Settings:
+    """Settings from words such as `lr=0.02`."""
+    pairs = [text.partition("=") for text in texts]
+    return {name: parse_setting(name, value) for name, _, value in pairs}
+
+
+def parse_setting(name: str, text: str) -> Any:
+    """The value of a setting, by the type of its field.
+
+    >>> parse_setting("lr", "0.02"), parse_setting("sharpen", "true")
+    (0.02, True)
+    """
+    hints = typing.get_type_hints(TrainConfig) | typing.get_type_hints(ModelConfig)
+    fields = {f.name for config in (TrainConfig, ModelConfig) for f in dataclasses.fields(config)}
+    require_one_of("setting", name, sorted(fields))
+    kind = plain_type(hints[name])
+    try:
+        return {"true": True, "false": False}[text] if kind is bool else kind(text)
+    except (KeyError, ValueError):
+        raise ValueError(f"{name} must be of type {kind.__name__}, got {text!r}") from None

@@ -1,0 +1,50 @@
+"""One run of a sweep, in a process of its own: `python -m lantm.sweep.worker RUN [FILE.py]`."""
+
+import os
+import signal
+import sys
+import threading
+
+from lantm.options import load_file
+from lantm.runs import Run
+from lantm.sweep.locks import locked
+from lantm.training import finish
+
+INTERRUPTED = 130
+LOCK_FILE = "lock"
+LONGEST_ERROR = 300
+
+
+def work(folder: str, file: str | None = None) -> None:
+    """Finish the run in a directory, unless another process is at it; an error is its result."""
+    if file is not None:
+        load_file(file)
+    run = Run.open(folder)
+    with locked(run.path / LOCK_FILE) as ours:
+        if ours:
+            try:
+                finish(run)
+            except Exception as error:  # the other runs go on
+                record_failure(run, f"{type(error).__name__}: {error}")
+
+
+def record_failure(run: Run, error: str) -> None:
+    run.write_json("result.json", {"status": "failed", "error": error[:LONGEST_ERROR]})
+
+
+def stop_with_parent() -> None:
+    """Interrupt when standard input closes: the parent asks for an end, or has died."""
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def main() -> None:
+    threading.Thread(target=stop_with_parent, daemon=True).start()
+    try:
+        work(*sys.argv[1:])
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
+
+
+if __name__ == "__main__":
+    main()
