@@ -16,8 +16,8 @@ import pytest
 
 import lantm
 from lantm import cli, runs, training
-from lantm.cli.common import percent
 from lantm.data import evaluation_batches, training_stream
+from lantm.evaluation import percent
 from lantm.figures import memory, observe
 from lantm.options import given_options
 from lantm.textfile import read_batches, write_batches

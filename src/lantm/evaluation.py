@@ -37,6 +37,11 @@ class Evaluation:
         return row | {"by_length": {n: part.to_dict() for n, part in self.by_length.items()}}
 
 
+def percent(share: float) -> str:
+    """As the paper has it: 100 only where nothing is wrong."""
+    return "100" if share == 1 else f"{min(100 * share, 99.99):.2f}"
+
+
 def evaluate_batches(machine: Machine, batches: Sequence[Batch]) -> Evaluation:
     """Greedy answers to all problems, scored."""
     require_positive(batches=len(batches))

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lantm.cli import bench, evaluate, explore, figure, train
+from lantm.cli import bench, evaluate, explore, figure, report, train
 from lantm.cli.common import Run
 from lantm.errors import require_one_of
 from lantm.options import Parser, fail
 
-MODULES = (train, evaluate, explore, figure, bench)
+MODULES = (train, evaluate, explore, figure, bench, report)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -19,8 +19,3 @@ def say(console: Console, text: str) -> None:
 
 def accuracies(row: dict[str, Any]) -> tuple[float, float]:
     return row["fine"], row["coarse"]
-
-
-def percent(share: float) -> str:
-    """As the paper has it: 100 only where nothing is wrong."""
-    return "100" if share == 1 else f"{min(100 * share, 99.99):.2f}"

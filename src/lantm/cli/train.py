@@ -10,8 +10,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from lantm.cli.common import Add, accuracies, percent, say
+from lantm.cli.common import Add, accuracies, say
 from lantm.config import RECIPES, TrainConfig, configure
+from lantm.evaluation import percent
 from lantm.figures import draw
 from lantm.models import ModelConfig
 from lantm.options import add_options, given_options

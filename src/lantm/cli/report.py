@@ -1,0 +1,49 @@
+"""lantm report"""
+
+import argparse
+from pathlib import Path
+
+from lantm.cli.common import Add
+from lantm.errors import require_one_of
+from lantm.report import FORMATS, TABLES, best, draw_differences, parse, update
+from lantm.sweep.results import read_results
+
+RESULTS = "results/results.jsonl"
+
+
+def add(command: Add) -> None:
+    report = command("report", run_report, "tables of the results of sweeps, beside the paper's")
+    report.add_argument(
+        "results", nargs="?", default=RESULTS, help="a file of results [%(default)s]"
+    )
+    report.add_argument("--table", default="main", help=f"{', '.join(TABLES)} [main]")
+    report.add_argument("--format", default="terminal", help=f"{', '.join(FORMATS)} [terminal]")
+    report.add_argument("--out", metavar="FILE", help="write the table there")
+    report.add_argument(
+        "--heatmap", metavar="FILE", help="draw there what interpolation of actions changes"
+    )
+    report.add_argument("--checkpoint", default="best", help="best on validation, or last [best]")
+    report.add_argument(
+        "--update", metavar="FILE.md", help="make the tables of a page anew instead of showing one"
+    )
+
+
+def run_report(found: argparse.Namespace) -> int:
+    require_one_of("table", found.table, TABLES)
+    require_one_of("format", found.format, FORMATS)
+    results = parse(read_results(found.results), found.checkpoint)
+    if found.heatmap:
+        draw_differences(best(results)).savefig(found.heatmap, dpi=120)
+        print(f"heat map: {found.heatmap}")
+    if found.update:
+        page = Path(found.update)
+        page.write_text(update(page.read_text(), results, found.checkpoint))
+        print(f"tables: {page}")
+        return 0
+    text = FORMATS[found.format](TABLES[found.table](results, found.checkpoint))
+    if found.out:
+        Path(found.out).write_text(text)
+        print(f"table: {found.out}")
+    elif not found.heatmap:
+        print(text, end="")
+    return 0

@@ -1,0 +1,25 @@
+"""A page of documentation whose tables are made from results."""
+
+import re
+from collections.abc import Sequence
+
+from lantm.errors import require_one_of
+from lantm.report.render import markdown
+from lantm.report.results import Result
+from lantm.report.tables import TABLES
+
+BLOCK = re.compile(r"(^<!-- report (\S+) -->\n).*?(^<!-- end -->$)", re.S | re.M)
+
+
+def update(page: str, results: Sequence[Result], checkpoint: str) -> str:
+    """The page with every table between `<!-- report TABLE -->` and `<!-- end -->` made anew."""
+
+    def block(match: re.Match[str]) -> str:
+        begin, name, end = match.groups()
+        require_one_of("table", name, TABLES)
+        return f"{begin}\n{markdown(TABLES[name](results, checkpoint))}\n{end}"
+
+    made, count = BLOCK.subn(block, page)
+    if not count:
+        raise ValueError("page must have a line <!-- report TABLE -->, and later one <!-- end -->")
+    return made

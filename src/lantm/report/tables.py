@@ -1,0 +1,138 @@
+"""Results to tables: every cell as text, whatever it is then shown on."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from lantm.data import REGIMES
+from lantm.evaluation import percent
+from lantm.models import MODELS
+from lantm.report.results import Cell, Result, best, paper
+
+EMPTY = "·"
+"""Where nothing was run."""
+SOLVED = 0.9
+"""The coarse accuracy on twice the training size from which a run is a success."""
+MEASURE = (
+    "Percent of symbols (fine) and of whole answers (coarse) right on test problems of twice the "
+    "training size."
+)
+SELECTION = (
+    "Ours is the best of n runs, selected by its test score (coarse, then fine), as in the paper, "
+    "which is optimistic."
+)
+CHECKPOINT = {
+    "best": "The checkpoint of a run was selected on validation problems.",
+    "last": "The checkpoint of a run is its last.",
+}
+NOT_RUN = f"{EMPTY} was not run."
+COLUMNS = ("fine", "coarse", "paper fine", "paper coarse", "n")
+
+
+class Table(NamedTuple):
+    """What all formats show."""
+
+    title: str
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    labels: int
+    """How many columns, from the left, are words; the others are numbers."""
+
+    @property
+    def numeric(self) -> list[bool]:
+        return [column >= self.labels for column in range(len(self.header))]
+
+
+# ---- beside the paper
+
+
+def main_table(results: Sequence[Result], checkpoint: str) -> Table:
+    """The paper's table 1b: the best run of every task, model and regime."""
+    return _beside_paper("Main results", results, checkpoint, [False])
+
+
+def interpolation_table(results: Sequence[Result], checkpoint: str) -> Table:
+    """The paper's table A.2: the same without and with interpolation of actions."""
+    title = "Action interpolation (without : with)"
+    return _beside_paper(title, results, checkpoint, [False, True])
+
+
+def _beside_paper(
+    title: str, results: Sequence[Result], checkpoint: str, variants: Sequence[bool]
+) -> Table:
+    counts, ours, theirs = Counter(result.cell for result in results), best(results), paper()
+
+    def entries(cell: Cell) -> list[str]:
+        """Our fine and coarse accuracy, the paper's, and the number of our runs."""
+        missing = ["failed" if counts[cell] else EMPTY] * 2
+        own = [percent(share) for share in ours[cell]] if cell in ours else missing
+        told = [f"{100 * share:.0f}" for share in theirs.get(cell, ())] or [EMPTY] * 2
+        return [*own, *told, str(counts[cell] or EMPTY)]
+
+    rows = []
+    places = [cell for cell in [*theirs, *counts] if cell.interpolation == variants[-1]]
+    for task, model in dict.fromkeys((cell.task, cell.model) for cell in places):
+        row = [task, model]
+        for regime in REGIMES:
+            cells = [Cell(task, model, regime, variant) for variant in variants]
+            row += map(_pair, zip(*map(entries, cells), strict=True))
+        rows.append(row)
+    names = [f"{regime} {name}" for regime in REGIMES for name in COLUMNS]
+    caption = f"{MEASURE} {SELECTION} {CHECKPOINT[checkpoint]} {NOT_RUN}"
+    return Table(title, caption, ["task", "model", *names], rows, labels=2)
+
+
+def _pair(parts: Sequence[str]) -> str:
+    """Both, or one mark where both are empty."""
+    return EMPTY if set(parts) == {EMPTY} else " : ".join(parts)
+
+
+# ---- all runs
+
+
+def success_table(results: Sequence[Result], checkpoint: str) -> Table:
+    """How many runs learned their task, for every grid, task and model."""
+    runs = Counter(map(_group, results))
+    solved = Counter(_group(r) for r in results if r.twice and r.twice.coarse >= SOLVED)
+    rows = []
+    for group in sorted({group[:-1] for group in runs}):
+        places = [(*group, model) for model in MODELS]
+        rows.append([*group, *(f"{solved[p]} of {runs[p]}" if runs[p] else EMPTY for p in places)])
+    caption = (
+        f"Runs with a coarse accuracy of at least {SOLVED:.0%} on test problems of twice the "
+        "training size, of all runs; one that broke off counts as a failure. "
+        f"{CHECKPOINT[checkpoint]} {NOT_RUN}"
+    )
+    header = ["grid", "regime", "interpolation", "task", *MODELS]
+    return Table("Success rates", caption, header, rows, labels=4)
+
+
+def _group(result: Result) -> tuple[str, ...]:
+    cell = result.cell
+    return result.grid, cell.regime, "yes" if cell.interpolation else "no", cell.task, cell.model
+
+
+def runs_table(results: Sequence[Result], checkpoint: str) -> Table:
+    """Every run in a line."""
+    rows = []
+    for result in results:
+        found = [result.accuracy.get(multiple) for multiple in (1, 2)]
+        shares = [map(percent, accuracy) if accuracy else [EMPTY] * 2 for accuracy in found]
+        seconds = EMPTY if result.seconds is None else f"{result.seconds:.0f}"
+        rows.append([result.command, result.error or "finished", *chain(*shares), seconds])
+    caption = (
+        "Percent right on test problems of the training size and of twice that. "
+        f"{CHECKPOINT[checkpoint]}"
+    )
+    names = ["fine 1x", "coarse 1x", "fine 2x", "coarse 2x", "seconds"]
+    return Table("Runs", caption, ["command", "status", *names], rows, labels=2)
+
+
+TABLES: dict[str, Callable[[Sequence[Result], str], Table]] = {
+    "main": main_table,
+    "interpolation": interpolation_table,
+    "success": success_table,
+    "runs": runs_table,
+}
