@@ -104,7 +104,7 @@ def _hits(
 ) -> Int[Array, " batch"]:
     """Symbols predicted right, for each problem."""
     machine: Machine = eqx.combine(parameters, rest)
-    logits = machine(inputs, answers.shape[1], input_lengths)
+    logits = machine(inputs, answers.shape[1], input_lengths, answer_lengths)
     right = (jnp.argmax(logits, axis=-1) == answers) & counted(answers, answer_lengths)
     return jnp.sum(right, axis=1)
 

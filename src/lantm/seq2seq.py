@@ -97,17 +97,29 @@ class Machine(eqx.Module):
         return unroll(self.cell, state, inputs, lengths)[0]
 
     def decode(
-        self, state: State, steps: int
+        self, state: State, steps: int, lengths: Lengths | None = None
     ) -> tuple[Float[Array, "batch steps vocabulary"], State]:
-        """Answer for a number of steps: the logits, and the state after them."""
-        state, logits = unroll(self.cell, state, self.placeholders(state, steps), write=False)
+        """Answer for a number of steps: the logits, and the state after them.
+
+        With lengths an answer ends after its own; no time goes into steps that nobody answers.
+        """
+        inputs = self.placeholders(state, steps)
+        require_lengths(lengths, steps)
+        state, logits = unroll(self.cell, state, inputs, lengths, write=False)
         return logits, state
 
     def __call__(
-        self, tokens: Tokens, steps: int, lengths: Lengths | None = None
+        self,
+        tokens: Tokens,
+        steps: int,
+        lengths: Lengths | None = None,
+        answer_lengths: Lengths | None = None,
     ) -> Float[Array, "batch steps vocabulary"]:
-        """The logits of an answer of `steps` symbols, the end symbol included."""
-        return self.decode(self.encode(tokens, lengths), steps)[0]
+        """The logits of an answer of `steps` symbols, the end symbol included.
+
+        With `answer_lengths` they are zero after an answer's own length.
+        """
+        return self.decode(self.encode(tokens, lengths), steps, answer_lengths)[0]
 
     def trace(self, tokens: Tokens, steps: int, lengths: Lengths | None = None) -> MachineTrace:
         """What every step of the same call does."""

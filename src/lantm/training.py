@@ -277,8 +277,9 @@ def open_stream(config: TrainConfig) -> Stream:
     return GrowingStream(stream, updates, config.seed) if updates else stream
 
 
+@eqx.filter_jit
 def initial_machine(config: TrainConfig) -> Machine:
-    """The machine before the first update."""
+    """The machine before the first update; compiled as a whole, so that the cache knows it."""
     build_key, draw_key = jax.random.split(jax.random.key(config.seed))
     machine = build_machine(config.model, TASKS[config.task].vocabulary, key=build_key)
     forget_bias = config.forget_bias
@@ -312,7 +313,7 @@ def update(
 
     def loss_of(parameters: PyTree) -> tuple[Array, Array]:
         machine: Machine = eqx.combine(parameters, rest)
-        logits = machine(inputs, answers.shape[1], input_lengths)
+        logits = machine(inputs, answers.shape[1], input_lengths, answer_lengths)
         return answer_loss(logits, answers, answer_lengths), logits
 
     (loss, logits), grads = jax.value_and_grad(loss_of, has_aux=True)(state.parameters)
