@@ -2,17 +2,16 @@
 
 import argparse
 import os
-import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lantm.cli import bench, evaluate, explore, figure, report, train
+from lantm.cli import bench, evaluate, explore, figure, report, sweep, train
 from lantm.cli.common import Run
 from lantm.errors import require_one_of
-from lantm.options import Parser, fail
+from lantm.options import Parser, fail, load_file
 
-MODULES = (train, evaluate, explore, figure, bench, report)
+MODULES = (train, sweep, evaluate, explore, figure, bench, report)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -47,13 +46,6 @@ def build_parser(asked: Sequence[str] = ()) -> Parser:
     if asked and not asked[0].startswith("-"):
         require_one_of("command", asked[0], commands.choices)
     return parser
-
-
-def load_file(path: str) -> None:
-    """Execute a Python file of the user's, which registers tasks and key spaces."""
-    if not Path(path).is_file():
-        raise ValueError(f"file must be a Python file, got {path}")
-    runpy.run_path(path, run_name="lantm_user_file")
 
 
 def start() -> None:

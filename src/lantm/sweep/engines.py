@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from lantm.benchmark.compare import SINGLE, one_core
 from lantm.errors import require_one_of, require_positive
@@ -16,6 +16,7 @@ CACHE = "JAX_COMPILATION_CACHE_DIR"
 LOG_FILE = "worker.log"
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Trains runs side by side. What comes of a run stands in its directory."""
 

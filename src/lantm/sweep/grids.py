@@ -1,7 +1,6 @@
 """Grids: the configs of a sweep, by name or from a file."""
 
 import csv
-import dataclasses
 import tomllib
 import typing
 from collections.abc import Callable, Iterable, Sequence
@@ -71,7 +70,8 @@ def vary(**axes: Iterable[Any]) -> list[Settings]:
 def paper_settings(task: str, model: str, regime: str) -> list[Settings]:
     """The paper's grid (table A.1), the same for every task and regime."""
     if model == "lstm":
-        return vary(layers=[1, 2, 3, 4], decay_delay=[500, 700], lr=[0.2, 0.02, 0.002, 0.0002])
+        rates = [0.2, 0.02, 0.002, 0.0002]
+        return vary(layers=[1, 2, 3, 4], decay_delay=[500, 700], init=["fan_in"], lr=rates)
     custom: dict[str, dict[str, list[Any]]] = {
         "ram": {"key_size": [2, 20]},
         "ram_tape": {"key_size": [2, 20], "sharpen": [False, True]},
@@ -125,7 +125,7 @@ def find_grid(name: str) -> Grid:
         return GRIDS[name]
     try:
         return read_grid(Path(name))
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 
 
@@ -139,11 +139,13 @@ def read_grid(path: Path) -> Grid:
     for name, values in axes.items():
         if not isinstance(values, list) or not values:
             raise ValueError(f"grid.{name} must be a list of values, got {values!r}")
+    base = {name: checked(name, value) for name, value in base.items()}
+    axes = {name: [checked(name, value) for value in values] for name, values in axes.items()}
     usual = TrainConfig().flat()
     cell = {name: axes.pop(name, [base.pop(name, usual[name])]) for name in (*CELL, "seed")}
     tried = [base | settings for settings in vary(**axes)]
     grid = Grid(path.stem, recipe, lambda task, model, regime: tried, *cell.values())
-    grid.configs()  # a setting that does not exist is refused here, with the file's name
+    grid.configs()  # a value that cannot be is refused here, with the file's name
     return grid
 
 
@@ -157,16 +159,30 @@ def parse_settings(texts: Iterable[str]) -> Settings:
 
 
 def parse_setting(name: str, text: str) -> Any:
-    """The value of a setting, by the type of its field.
+    """The value of a setting that is given as text.
 
     >>> parse_setting("lr", "0.02"), parse_setting("sharpen", "true")
     (0.02, True)
     """
-    hints = typing.get_type_hints(TrainConfig) | typing.get_type_hints(ModelConfig)
-    fields = {f.name for config in (TrainConfig, ModelConfig) for f in dataclasses.fields(config)}
-    require_one_of("setting", name, sorted(fields))
-    kind = plain_type(hints[name])
+    wanted = kind(name)
     try:
-        return {"true": True, "false": False}[text] if kind is bool else kind(text)
+        return {"true": True, "false": False}[text] if wanted is bool else wanted(text)
     except (KeyError, ValueError):
-        raise ValueError(f"{name} must be of type {kind.__name__}, got {text!r}") from None
+        raise ValueError(f"{name} must be of type {wanted.__name__}, got {text!r}") from None
+
+
+def checked(name: str, value: Any) -> Any:
+    """The value of a setting, if it is of its field's type."""
+    wanted = kind(name)
+    if wanted is float and type(value) is int:
+        return float(value)
+    if type(value) is not wanted:
+        raise ValueError(f"{name} must be of type {wanted.__name__}, got {value!r}")
+    return value
+
+
+def kind(name: str) -> type:
+    """The type of a field of `TrainConfig` or of its model."""
+    hints = typing.get_type_hints(TrainConfig) | typing.get_type_hints(ModelConfig)
+    require_one_of("setting", name, sorted(hints))
+    return plain_type(hints[name])

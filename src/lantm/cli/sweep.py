@@ -1,0 +1,184 @@
+"""lantm sweep"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from lantm.cli.common import Add, accuracies, say
+from lantm.config import TrainConfig
+from lantm.evaluation import percent
+from lantm.runs import Run, zoo_names
+from lantm.sweep.engines import Engine, available_cores, make_engine
+from lantm.sweep.grids import GRIDS, LIE_MODELS, find_grid, parse_settings
+from lantm.sweep.results import Row, add_results, collect, read_results, result_row
+from lantm.sweep.schedule import Rates, Sweep, last_row
+
+INTERRUPTED = 130
+SHARES = ("coarse", "validation_coarse")
+
+
+def add(command: Add) -> None:
+    sweep = command("sweep", run_sweep, "train all runs of a grid, on all cores or on a cluster")
+    sweep.add_argument("grid", nargs="?", help=f"{', '.join(GRIDS)}, or a file: FILE.toml")
+    sweep.add_argument("--tasks", nargs="+", help="only these [those of the grid]")
+    sweep.add_argument("--models", nargs="+", help="likewise")
+    sweep.add_argument("--regime", nargs="+", metavar="REGIME", help="likewise: small, large")
+    sweep.add_argument("--seeds", nargs="+", type=int, metavar="SEED", help="likewise [1 2 3]")
+    sweep.add_argument(
+        "--action-interpolation",
+        action=argparse.BooleanOptionalAction,
+        help="for every run; by default of Lie-access models only",
+    )
+    sweep.add_argument(
+        "--set", nargs="+", default=[], metavar="NAME=VALUE", help="a setting for every run"
+    )
+    sweep.add_argument("--out", metavar="DIR", default="runs", help="where runs are kept [runs]")
+    sweep.add_argument("--results", metavar="FILE", help="results as JSON [DIR/results.jsonl]")
+    sweep.add_argument("--dry-run", action="store_true", help="only say what there is to do")
+    sweep.add_argument("--retry", action="store_true", help="train failed runs again")
+    sweep.add_argument(
+        "--collect", action="store_true", help="only gather the results of all runs in DIR"
+    )
+    sweep.add_argument("--engine", default="local", help="local or ray [local]")
+    sweep.add_argument("--address", help="of a Ray cluster [a new one on this machine]")
+    sweep.add_argument("--workers", type=int, help="runs at a time [one for each core]")
+
+
+def run_sweep(found: argparse.Namespace) -> int:
+    console = Console()
+    results = Path(found.results or Path(found.out) / "results.jsonl")
+    if found.collect:
+        rows = add_results(results, collect(found.out))
+        say(console, f"{len(rows)} results in {results}")
+        return 0
+    if found.grid is None:
+        raise ValueError(f"grid must be given: {', '.join(GRIDS)}, or a file: FILE.toml")
+    sweep = Sweep(
+        choose(found),
+        found.out,
+        grid=Path(found.grid).stem,
+        results=results,
+        retry=found.retry,
+    )
+    rates = known_rates(sweep)
+    total = len(sweep.waiting) + len(sweep.rows)
+    say(console, f"{total} runs of the grid {sweep.grid}; {standing(sweep)}")
+    if found.dry_run:
+        slots = found.workers or available_cores()
+        say(console, f"{duration(rates.left(sweep, slots))} with {slots} at a time")
+        return 0
+    engine = make_engine(found.engine, found.workers, found.file, found.address)
+    try:
+        with overview(sweep, engine, console) as (on_row, on_poll):
+            sweep.train(engine, on_row=on_row, on_poll=on_poll)
+    except KeyboardInterrupt:
+        say(console, f"stopped and saved ({standing(sweep)}); the same command goes on")
+        return INTERRUPTED
+    say(console, f"{standing(sweep)}; results in {results}")
+    return 0
+
+
+def choose(found: argparse.Namespace) -> list[TrainConfig]:
+    """The configs that the options ask for."""
+    overrides = parse_settings(found.set)
+    asked: dict[str, Any] = {
+        "tasks": found.tasks,
+        "models": found.models,
+        "regimes": found.regime,
+        "seeds": found.seeds,
+    }
+    if found.action_interpolation is not None:
+        overrides["action_interpolation"] = found.action_interpolation
+    if found.action_interpolation and found.grid in GRIDS:
+        asked["models"] = found.models or LIE_MODELS
+    given = {name: values for name, values in asked.items() if values is not None}
+    return find_grid(found.grid)._replace(**given).configs(overrides)
+
+
+# ---- what there is to tell
+
+
+def known_rates(sweep: Sweep) -> Rates:
+    """From the results so far, else from the ready-trained machines."""
+    rows = sweep.rows + (read_results(sweep.results) if sweep.results.exists() else [])
+    finished = [row for row in rows if row["status"] == "finished"]
+    return Rates(finished or [result_row(Run.open(name)) for name in zoo_names()])
+
+
+def standing(sweep: Sweep) -> str:
+    """How far it is.
+
+    >>> standing(Sweep([TrainConfig()], "runs"))
+    '0 finished, 0 failed, 0 running, 1 waiting'
+    """
+    ended = ", ".join(f"{sweep.count(status)} {status}" for status in ("finished", "failed"))
+    return f"{ended}, {len(sweep.running)} running, {len(sweep.waiting)} waiting"
+
+
+def duration(seconds: float | None) -> str:
+    """Roughly, in words.
+
+    >>> duration(59), duration(7300), duration(None)
+    ('about 1 min', 'about 2 h 2 min', 'nobody knows how long')
+    """
+    if seconds is None:
+        return "nobody knows how long"
+    hours, minutes = divmod(max(round(seconds / 60), 1), 60)
+    return f"about {hours} h {minutes} min" if hours else f"about {minutes} min"
+
+
+def outcome(row: Row) -> str:
+    """How a run ended: its accuracy at twice the training size, or its error."""
+    if row["status"] == "failed":
+        return f"failed: {row['error']}"
+    twice = next(part for part in row["test"] if part["source"] == 2)
+    fine, coarse = map(percent, accuracies(twice))
+    return f"2x fine {fine} coarse {coarse}, {row['seconds']:.0f} s"
+
+
+def label(row: Row) -> str:
+    config = row["config"]
+    return f"{config['task']} {config['model']} {config['regime']} seed {config['seed']}"
+
+
+@contextmanager
+def overview(
+    sweep: Sweep, engine: Engine, console: Console
+) -> Iterator[tuple[Callable[[Row], None], Callable[[], None]]]:
+    """A live picture on a terminal; everywhere a line for each run that ends."""
+
+    def on_row(row: Row) -> None:
+        say(console, f"{label(row)} {row['digest']}: {outcome(row)} ({standing(sweep)})")
+
+    if not console.is_terminal:
+        yield on_row, lambda: None
+        return
+    with Live(console=console, auto_refresh=False) as live:
+        shown = [0.0]
+
+        def on_poll() -> None:
+            if time.monotonic() > shown[0] + 1:
+                live.update(picture(sweep, engine), refresh=True)
+                shown[0] = time.monotonic()
+
+        yield on_row, on_poll
+
+
+def picture(sweep: Sweep, engine: Engine) -> Group:
+    """The runs in progress, and how far everything is."""
+    table = Table("running", "batch", "loss", "right", "2x")
+    for run in sweep.running.values():
+        row = last_row(run)
+        shares = (f"{row[name]:.0%}" if name in row else "-" for name in SHARES)
+        loss = f"{row['loss']:.4f}" if "loss" in row else "-"
+        table.add_row(run.path.name, f"{row['batch']}/{run.config.batches}", loss, *shares)
+    left = duration(known_rates(sweep).left(sweep, engine.slots))
+    return Group(table, Text(f"{standing(sweep)}, {left} left"))
