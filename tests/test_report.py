@@ -108,9 +108,9 @@ def test_interpolation_pairs_without_and_with():
 
 def test_failed_runs_are_no_successes():
     found = table("success")
-    assert line(found, "best", "small", "no", "copy")["lantm"] == "1 of 3"
-    assert line(found, "best", "small", "yes", "copy")["lantm"] == "0 of 1"
-    assert line(found, "none", "small", "no", "copy")["lstm"] == "1 of 1", "90 % is enough"
+    assert line(found, "best", "small", "no", "copy")["lantm"] == "1 of 3 (100)"
+    assert line(found, "best", "small", "yes", "copy")["lantm"] == "0 of 1 (100)"
+    assert line(found, "none", "small", "no", "copy")["lstm"] == "1 of 1 (0)", "90 % is enough"
     assert line(found, "best", "large", "no", "reverse")["slantm"] == EMPTY
     assert len(found.rows) == 4
 
@@ -207,6 +207,13 @@ def test_the_command_shows_writes_and_draws(results, capsys, tmp_path):
     assert_picture(tmp_path / "map.png")
 
 
+def test_a_grid_alone(results, capsys):
+    assert cli.main(["report", "--table=runs", "--format=csv", "--grid=none"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2, "the header and run 6"
+    results.write_text("")
+    assert "grid must be one of none so far" in refused(capsys, "report", "--grid", "best")
+
+
 def test_a_page_is_made_anew(results, tmp_path):
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- report runs -->\nold\n<!-- end -->\nafter\n")
@@ -226,6 +233,7 @@ def test_a_page_is_made_anew(results, tmp_path):
         ("--table mian", "got 'mian' (did you mean 'main'?)"),
         ("--format html", "format must be one of terminal, markdown, csv, latex; got 'html'"),
         ("--checkpoint bst", "got 'bst' (did you mean 'best'?)"),
+        ("--grid bets", "grid must be one of best, none; got 'bets' (did you mean 'best'?)"),
         ("--update plain.md", "page must have a line <!-- report TABLE -->"),
         ("--update wrong.md", "got 'mian' (did you mean 'main'?)"),
         ("--out no/x", "cannot use no/x: No such file or directory"),
@@ -238,7 +246,7 @@ def test_mistakes_get_one_line(results, options, said, capsys, tmp_path):
     (tmp_path / "plain.md").write_text("no marks\n")
     (tmp_path / "wrong.md").write_text("<!-- report mian -->\n<!-- end -->\n")
     (tmp_path / "text.jsonl").write_text("{\n")
-    known = {"digest": "1", "config": {"task": "copy"}, "status": "finished"}
+    known = {name: row("1", 1.0)[name] for name in ("digest", "config", "status")}
     (tmp_path / "part.jsonl").write_text(json.dumps(known) + "\n")
     (tmp_path / "untested.jsonl").write_text(json.dumps(row("1", 1.0) | {"test": []}) + "\n")
     assert said in refused(capsys, "report", *options.split())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lantm.cli.common import Add
 from lantm.errors import require_one_of
-from lantm.report import FORMATS, TABLES, best, draw_differences, parse, update
+from lantm.report import FORMATS, TABLES, best, draw_differences, of_grid, parse, update
 from lantm.sweep.results import read_results
 
 RESULTS = "results/results.jsonl"
@@ -23,6 +23,7 @@ def add(command: Add) -> None:
         "--heatmap", metavar="FILE", help="draw there what interpolation of actions changes"
     )
     report.add_argument("--checkpoint", default="best", help="best on validation, or last [best]")
+    report.add_argument("--grid", metavar="NAME", help="only the runs of this grid")
     report.add_argument(
         "--update", metavar="FILE.md", help="make the tables of a page anew instead of showing one"
     )
@@ -32,6 +33,8 @@ def run_report(found: argparse.Namespace) -> int:
     require_one_of("table", found.table, TABLES)
     require_one_of("format", found.format, FORMATS)
     results = parse(read_results(found.results), found.checkpoint)
+    if found.grid:
+        results = of_grid(results, found.grid)
     if found.heatmap:
         draw_differences(best(results)).savefig(found.heatmap, dpi=120)
         print(f"heat map: {found.heatmap}")

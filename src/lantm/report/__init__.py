@@ -3,7 +3,7 @@
 from lantm.report.heatmap import draw_differences
 from lantm.report.page import update
 from lantm.report.render import FORMATS
-from lantm.report.results import Result, best, paper, parse
+from lantm.report.results import Result, best, of_grid, paper, parse
 from lantm.report.tables import TABLES, Table
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Table",
     "best",
     "draw_differences",
+    "of_grid",
     "paper",
     "parse",
     "update",

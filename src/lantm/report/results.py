@@ -1,7 +1,7 @@
 """Rows of a results file as values, and the numbers of the paper in the same form."""
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -75,6 +75,13 @@ def _parse(row: Mapping[str, Any], checkpoint: str) -> Result:
     if not failed and result.twice is None:
         raise ValueError(f"result {row['digest']} has no 2x score of the checkpoint {checkpoint}")
     return result
+
+
+def of_grid(results: Sequence[Result], grid: str) -> list[Result]:
+    """Those of one sweep; `none` for runs that no sweep trained."""
+    known = sorted({result.grid for result in results})
+    require_one_of("grid", grid, known or ["none so far"])
+    return [result for result in results if result.grid == grid]
 
 
 def best(results: Iterable[Result]) -> dict[Cell, Accuracy]:
