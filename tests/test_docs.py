@@ -50,7 +50,8 @@ def test_links_point_at_files(page):
 
 
 @pytest.mark.parametrize(
-    "command", ["train", "eval", "data", "zoo", "figure", "animate", "bench", "explore", "report"]
+    "command",
+    ["train", "sweep", "eval", "data", "zoo", "figure", "animate", "bench", "explore", "report"],
 )
 def test_options_of_commands_exist(command, capsys):
     """Every option that a page gives to a command is one that the command has."""

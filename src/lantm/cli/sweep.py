@@ -126,11 +126,11 @@ def standing(sweep: Sweep) -> str:
 def duration(seconds: float | None) -> str:
     """Roughly, in words.
 
-    >>> duration(59), duration(7300), duration(None)
-    ('about 1 min', 'about 2 h 2 min', 'nobody knows how long')
+    >>> duration(59.0), duration(7300.0), duration(None)
+    ('about 1 min', 'about 2 h 2 min', 'for an unknown time')
     """
     if seconds is None:
-        return "nobody knows how long"
+        return "for an unknown time"
     hours, minutes = divmod(max(round(seconds / 60), 1), 60)
     return f"about {hours} h {minutes} min" if hours else f"about {minutes} min"
 

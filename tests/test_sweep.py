@@ -1,0 +1,418 @@
+"""Sweeps: every run of a grid is trained once, whatever happens to processes."""
+
+import collections
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import lantm
+from lantm import cli
+from lantm.checkpoint import checksum, read_arrays
+from lantm.sweep import schedule
+from lantm.sweep.engines import Local
+from lantm.sweep.grids import (
+    GRIDS,
+    PAPER_TASKS,
+    find_grid,
+    paper_settings,
+    parse_settings,
+    read_best,
+)
+from lantm.sweep.locks import locked
+from lantm.sweep.results import add_results, collect, read_results, result_row
+from lantm.sweep.schedule import Rates, Sweep
+from lantm.sweep.worker import work
+
+pytest_plugins = ["tiny"]
+
+TINY = str(Path(__file__).parent / "tiny.py")
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, cache, unoptimised, monkeypatch):
+    """Nothing is written into the repository; workers compile as the tests do, and only once."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JAX_ENABLE_X64", "1")
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(cache))
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+
+
+@pytest.fixture
+def arguments(options):
+    """Of a sweep over seeds of the tiny task, but for the seeds."""
+    settings = [option.removeprefix("--").replace("-", "_") for option in options]
+    words = f"sweep default --file {TINY} --tasks tiny --models lantm --regime small --set"
+    return [*words.split(), *settings]
+
+
+def program(*arguments):
+    """A sweep in a process of its own."""
+    words = [sys.executable, "-m", "lantm", *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True)  # noqa: S603
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.01)
+
+
+def outcome(run):
+    weights, _ = read_arrays(run.weights_path("last"))
+    return run.result["test"], list(run.metrics()), checksum(weights)
+
+
+class Threadless:
+    """An engine for tests: a run is over as soon as it has started."""
+
+    slots = 2
+
+    def __init__(self, train=work):
+        self.train, self.over, self.started = train, [], []
+
+    def start(self, folder):
+        self.started.append(folder)
+        self.over.append((folder, self.train(str(folder))))
+
+    def ended(self):
+        over, self.over = self.over, []
+        return over
+
+    def stop(self):
+        self.over = None
+
+
+# ---- grids
+
+
+@pytest.mark.parametrize(
+    ("model", "runs"),
+    [
+        ("lantm", 2 * 2 * 3 * 3),  # decay delay, init, learning rate, seed
+        ("lantm_s", 2 * 2 * 3 * 3),
+        ("slantm", 2 * 2 * 3 * 3 * 2),  # and the bound of the angle
+        ("slantm_s", 2 * 2 * 3 * 3 * 2),
+        ("ram", 2 * 2 * 3 * 3 * 2),  # and the key's size
+        ("ram_tape", 2 * 2 * 3 * 3 * 2 * 2),  # and sharpening
+        ("lstm", 4 * 2 * 4 * 3),  # layers, decay delay, learning rate, seed
+    ],
+)
+def test_size_of_the_papers_grid(model, runs):
+    found = GRIDS["paper"]._replace(tasks=["copy"], models=[model], regimes=["large"]).configs()
+    assert len({config.digest for config in found}) == len(found) == runs
+    assert {(c.clip, c.averaging, c.model.read_gate_bias) for c in found} == {(32.0, 0.0, 0.0)}
+
+
+def test_values_of_the_papers_grid():
+    found = GRIDS["paper"]._replace(tasks=["copy"], regimes=["small"]).configs()
+    tried = collections.defaultdict(set)
+    for config in found:
+        for name, value in config.flat().items():
+            tried[name, config.model.model].add(value)
+    assert tried["lr", "ram"] == tried["lr", "slantm_s"] == {0.01, 0.02, 0.04}
+    assert tried["lr", "lstm"] == {0.2, 0.02, 0.002, 0.0002}
+    assert tried["decay_delay", "lstm"] == {500, 700}
+    assert tried["decay_delay", "lantm"] == {300, 600}
+    assert tried["init", "lstm"] == {"fan_in"}
+    assert tried["init", "lantm"] == {"fan_in", "uniform"}
+    assert tried["space", "slantm"] == {"sphere", "bounded_sphere"}
+    assert tried["key_size", "ram"] == {2, 20}
+    assert tried["sharpen", "ram"] == {False}
+    assert tried["seed", "lantm"] == {1, 2, 3}
+
+
+def test_every_best_setting_is_in_the_papers_grid():
+    assert set(read_best()) == {
+        (task, model, regime)
+        for task in PAPER_TASKS
+        for model in lantm.MODELS
+        for regime in ("small", "large")
+    }
+    assert all(settings in paper_settings(*cell) for cell, settings in read_best().items())
+    assert len(GRIDS["best"].configs()) == 8 * 7 * 2 * 3
+
+
+def test_best_settings_of_some_cells():
+    best = read_best()
+    assert best["copy", "lantm", "large"] == {"lr": 0.01, "decay_delay": 600, "init": "uniform"}
+    assert best["reverse", "slantm", "small"]["space"] == "bounded_sphere"
+    assert best["copy", "slantm", "small"]["space"] == "sphere"
+    assert best["copy", "ram_tape", "small"]["sharpen"] is True
+    assert best["priority_sort", "lstm", "large"]["layers"] == 1
+
+
+def test_own_grid(tmp_path):
+    (tmp_path / "own.toml").write_text(
+        'base = {recipe = "paper", model = "slantm"}\n'
+        'grid = {lr = [0.1, 0.2], seed = [1, 2, 3], task = ["copy", "reverse"]}\n'
+    )
+    found = find_grid("own.toml").configs(parse_settings(["batches=7"]))
+    assert len(found) == 12
+    assert {c.name.rsplit("-", 2)[0] for c in found} == {
+        "copy-slantm-small",
+        "reverse-slantm-small",
+    }
+    assert {(c.clip, c.batches) for c in found} == {(32.0, 7)}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("grid = {lr = ", "own.toml: "),
+        ("grid = {lr = 0.1}", "own.toml: grid.lr must be a list of values, got 0.1"),
+        ("grid = {rate = [0.1]}", "own.toml: setting must be one of"),
+        ('grid = {lr = ["x"]}', "own.toml: lr must be of type float, got 'x'"),
+        ("[gird]", "own.toml: table must be one of base, grid; got 'gird' (did you mean 'grid'?)"),
+        ('base = {model = "lstm", sharpen = true}', "own.toml: sharpen is only for ram"),
+    ],
+)
+def test_bad_grid_files(text, said, tmp_path, capsys):
+    (tmp_path / "own.toml").write_text(text)
+    assert said in refused(capsys, "sweep", "own.toml")
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("sweep", "grid must be given: paper, best, default, or a file"),
+        ("sweep bset", "did you mean 'best'?"),
+        ("sweep none.toml", "cannot use none.toml: No such file"),
+        ("sweep best --tasks cpoy", "did you mean 'copy'?"),
+        ("sweep best --tasks priority_sort_symbols", "task of the grid best must be one of"),
+        ("sweep paper --models lantn", "did you mean 'lantm'?"),
+        ("sweep paper --regime tiny", "regime must be one of small, large"),
+        ("sweep best --set lr=x", "lr must be of type float, got 'x'"),
+        ("sweep best --set lrr=1", "did you mean 'lr'?"),
+        ("sweep best --models lstm --action-interpolation", "action_interpolation is only for"),
+        ("sweep best --engine slurm", "engine must be one of local, ray"),
+        ("sweep best --workers 0", "workers must be a whole number of at least 1"),
+        ("sweep best --address here", "--address is only for the engine ray"),
+    ],
+)
+def test_bad_input(command, said, capsys):
+    assert said in refused(capsys, *command.split())
+    assert not Path("runs").exists()
+
+
+def refused(capsys, *arguments):
+    """The one line that a mistake gets."""
+    with pytest.raises(SystemExit) as stop:
+        cli.main(list(arguments))
+    lines = capsys.readouterr().err.splitlines()
+    assert stop.value.code == 2
+    assert len(lines) == 1
+    return lines[0]
+
+
+# ---- results
+
+
+def test_results_are_merged_by_digest(trained, tmp_path):
+    row, file = result_row(trained), tmp_path / "new" / "results.jsonl"
+    other = row | {"digest": "00000000", "config": row["config"] | {"seed": 0}}
+    add_results(file, [row, row | {"seconds": 7}])
+    assert add_results(file, [other]) == [other, row | {"seconds": 7}] == read_results(file)
+    assert max(map(len, file.read_text().splitlines())) < 1500
+
+
+def test_results_are_rebuilt_from_runs(trained, capsys):
+    assert cli.main(["sweep", "--collect", "--out", str(trained.path.parent)]) == 0
+    rows = read_results(trained.path.parent / "results.jsonl")
+    assert rows == collect(trained.path.parent)
+    row = next(row for row in rows if row["digest"] == trained.digest)
+    assert row["test"] == trained.result["test"]
+    assert {(part["checkpoint"], part["source"]) for part in row["test"]} == {
+        *(("best", 1), ("best", 2), ("last", 1), ("last", 2))
+    }
+    assert row["config"] == trained.config.flat()
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "{}", '{"digest": "1"}'])
+def test_damaged_results_are_named(line, tmp_path):
+    (tmp_path / "results.jsonl").write_text(line + "\n")
+    with pytest.raises(ValueError, match=r"results.jsonl, line 1 is no result"):
+        read_results("results.jsonl")
+
+
+# ---- the schedule
+
+
+def test_finished_runs_are_skipped(tiny, tmp_path):
+    configs = [tiny(seed=1), tiny(seed=2)]
+    lantm.train(configs[0], tmp_path)
+    engine = Threadless()
+    rows = Sweep(configs, tmp_path, grid="own").train(engine)
+    assert [folder.name for folder in engine.started] == [configs[1].name]
+    assert rows == read_results(tmp_path / "results.jsonl")
+    assert [(row["status"], row["grid"]) for row in rows] == [
+        *(("finished", None), ("finished", "own"))
+    ]
+    assert Sweep(configs, tmp_path).train(Threadless(None)) == rows
+
+
+def test_a_failure_is_recorded_and_the_others_go_on(tiny, tmp_path):
+    bad, good = tiny(lr=1e300), tiny()
+    rows = Sweep([bad, good], tmp_path).train(Threadless())
+    assert [row["status"] for row in rows] == ["failed", "finished"]
+    failed = next(row for row in read_results("results.jsonl") if row["status"] == "failed")
+    assert failed["digest"] == bad.digest
+    assert failed["error"].startswith("NonFiniteError: ")
+    Sweep([bad, good], tmp_path).train(Threadless(None))
+    again = Threadless()
+    Sweep([bad, good], tmp_path, retry=True).train(again)
+    assert [folder.name for folder in again.started] == [bad.name]
+
+
+def test_a_worker_that_always_dies_is_given_up(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(schedule, "POLL_SECONDS", 0)
+    engine = Threadless(lambda folder: "killed by SIGKILL")
+    (row,) = Sweep([tiny()], tmp_path).train(engine)
+    assert len(engine.started) == schedule.ATTEMPTS
+    assert row["status"] == "failed"
+    assert row["error"] == "its process died 3 times: killed by SIGKILL"
+
+
+def test_a_run_in_use_is_waited_for(tiny, tmp_path):
+    run = lantm.Run.create(tiny(), tmp_path)
+    sweep, engine = Sweep([tiny()], tmp_path), Threadless()
+    with locked(run.path / "lock"):
+        sweep.fill(engine)
+        work(str(run.path))
+        assert engine.started == []
+        assert run.result is None
+    sweep.fill(engine)
+    assert engine.started == [run.path]
+
+
+def test_expected_time(tiny, tmp_path):
+    def row(task, model, seconds):
+        config = {"task": task, "model": model, "batches": 10}
+        return {"status": "finished", "seconds": seconds, "config": config}
+
+    rates = Rates([row("tiny", "lantm", 1.0), row("tiny", "lantm", 3.0), row("copy", "ram", 50.0)])
+    assert rates.expect(tiny(batches=100)) == pytest.approx(20)
+    assert rates.expect(tiny(batches=100), done=60) == pytest.approx(8)
+    assert rates.expect(tiny(batches=10, model="ram")) == pytest.approx(50)
+    assert rates.expect(tiny(batches=10, model="lstm", task="copy")) == pytest.approx(50)
+    assert rates.expect(tiny(batches=10, model="lstm", task="double")) == pytest.approx(18)
+    sweep = Sweep([tiny(batches=100, seed=seed) for seed in (1, 2)], tmp_path)
+    assert rates.left(sweep, slots=2) == pytest.approx(20)
+    assert Rates([]).left(sweep, slots=2) is None
+
+
+def test_dry_run_trains_nothing(capsys):
+    command = "sweep best --dry-run --tasks copy --seeds 1 2 --workers 2"
+    assert cli.main(command.split()) == 0
+    told = capsys.readouterr().out
+    assert "28 runs of the grid best; 0 finished, 0 failed, 0 running, 28 waiting" in told
+    assert "with 2 at a time" in told
+    assert not Path("runs").exists()
+
+
+# ---- processes
+
+
+def test_a_killed_worker_costs_no_more_than_its_last_checkpoint(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(schedule, "POLL_SECONDS", 0.01)
+    config = tiny(batches=1000, validate_every=100)
+    killed, whole = (Sweep([config], tmp_path / name) for name in ("killed", "whole"))
+    run, other = (lantm.Run(sweep.root / config.name, config, "") for sweep in (killed, whole))
+    engine = Local(1, TINY)
+
+    def kill():
+        saved = sorted(run.path.glob("checkpoints/*.safetensors"))
+        if not killed.deaths and len(saved) == 2:
+            engine.processes[run.path][1].kill()
+
+    (row,) = killed.train(engine, on_poll=kill)
+    assert row["status"] == "finished"
+    assert killed.deaths[run.path] == 1
+    whole.train(Local(1, TINY))
+    assert outcome(run) == outcome(other)
+
+
+def test_two_sweeps_at_once_train_each_run_once(arguments, tmp_path):
+    sweeps = [program(*arguments, "--seeds", "1", "2", "--workers", "1") for _ in range(2)]
+    told = [sweep.communicate(timeout=100) for sweep in sweeps]
+    assert [sweep.returncode for sweep in sweeps] == [0, 0], told
+    rows = read_results(tmp_path / "runs" / "results.jsonl")
+    assert [row["status"] for row in rows] == ["finished"] * 2
+    for folder in Path("runs").glob("tiny-*"):
+        batches = [row["batch"] for row in lantm.Run.open(folder).metrics()]
+        assert batches == [5, 10, 15, 20]
+
+
+def test_an_interrupt_saves_and_the_same_command_goes_on(arguments, tmp_path):
+    command = [*arguments, "batches=100000", "--seeds", "1"]
+    sweep = program(*command)
+    wait_for(lambda: list(Path("runs").glob("tiny-*/checkpoints/*.safetensors")))
+    os.kill(sweep.pid, signal.SIGINT)
+    told, errors = sweep.communicate(timeout=60)
+    assert sweep.returncode == 130, errors
+    assert "stopped and saved" in told
+    assert "the same command goes on" in told
+    (folder,) = Path("runs").glob("tiny-*")
+    with locked(folder / "lock") as free:
+        assert free, "the worker has ended"
+    saved = sorted((folder / "checkpoints").iterdir())[-1]
+    assert saved.stem != "000000"
+    assert not (folder / "result.json").exists()
+
+
+def test_workers_end_with_a_sweep_that_is_killed(arguments):
+    sweep = program(*arguments, "batches=100000", "--seeds", "1")
+    wait_for(lambda: list(Path("runs").glob("tiny-*/checkpoints/*.safetensors")))
+    sweep.kill()
+    sweep.communicate()
+    (folder,) = Path("runs").glob("tiny-*")
+
+    def is_free():
+        with locked(folder / "lock") as free:
+            return free
+
+    wait_for(is_free)
+
+
+def test_ray_with_two_nodes(arguments, tmp_path):
+    pytest.importorskip("ray", reason="Ray is not installed")
+    Path("file.py").write_text(ON_A_NODE.format(file=TINY, folder=str(tmp_path)))
+    command = [*arguments, "--seeds", "1", "2", "--file", "file.py", "--engine", "ray"]
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", CLUSTER, *command],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [row["status"] for row in read_results("runs/results.jsonl")] == ["finished"] * 2
+    assert len(list(tmp_path.glob("node-*"))) == 2
+
+
+ON_A_NODE = """
+import pathlib, runpy, ray
+runpy.run_path({file!r})
+if ray.is_initialized():
+    pathlib.Path({folder!r}, "node-" + ray.get_runtime_context().get_node_id()).touch()
+"""
+
+CLUSTER = """
+import sys
+from ray.cluster_utils import Cluster
+from lantm import cli
+from lantm.checkpoint import checksum, read_arrays
+
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+cluster.add_node(num_cpus=1)
+code = cli.main([*sys.argv[1:], "--address", cluster.address])
+cluster.shutdown()
+raise SystemExit(code)
+"""
