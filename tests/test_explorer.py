@@ -6,7 +6,6 @@ import gzip
 import json
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import equinox as eqx
@@ -195,14 +194,6 @@ def test_mistakes(arguments, said, capsys):
     assert stop.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert said in line
-
-
-def test_without_plotly(plane, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "plotly.offline", None)
-    with pytest.raises(
-        ValueError, match=r"the explorer needs plotly: pip install 'lantm\[explore\]'"
-    ):
-        write_explorer([plane], tmp_path / "page.html")
 
 
 # ---- in a browser

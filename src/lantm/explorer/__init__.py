@@ -16,6 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from plotly.offline import get_plotlyjs
 
 from lantm.cells import HeadTrace
 from lantm.diagnostics import Diagnostics, Motion, diagnose, steps
@@ -43,7 +44,6 @@ def write_explorer(
     require_positive(examples=examples, multiple=multiple, checkpoints=checkpoints)
     if seed < 0:
         raise ValueError(f"seed must be a whole number from 0, got {seed}")
-    library = plotly_library()
     opened = [run if isinstance(run, Run) else Run.open(run) for run in runs]
     models = []
     for run in opened:
@@ -52,26 +52,17 @@ def write_explorer(
         models.append(describe_run(run, problems, checkpoints))
     page = {"colours": {"write": WRITE, "read": READ}, "models": models}
     path = Path(path)
-    path.write_text(render(page, library), encoding="utf-8")
+    path.write_text(render(page), encoding="utf-8")
     return path
 
 
-def plotly_library() -> str:
-    """The source of plotly.js."""
-    try:
-        from plotly.offline import get_plotlyjs  # noqa: PLC0415 - an optional dependency
-    except ImportError:
-        raise ValueError("the explorer needs plotly: pip install 'lantm[explore]'") from None
-    return get_plotlyjs()
-
-
-def render(page: dict[str, Any], library: str) -> str:
+def render(page: dict[str, Any]) -> str:
     """The HTML. What runs, tasks and symbols are called is in it as base64 only."""
     return Template(asset("page.html")).substitute(
         style=asset("page.css"),
         panel=asset("panel.js"),
         script=asset("page.js"),
-        plotly=pack(library),
+        plotly=pack(get_plotlyjs()),
         page=pack(json.dumps(page, separators=(",", ":"), allow_nan=False)),
     )
 
