@@ -53,8 +53,9 @@ class Sweep:
     ) -> list[Row]:
         """Train what is waiting; `on_row` hears of each run that ends. Ctrl-C saves first."""
         add_results(self.results, self.rows)
-        for run in self.waiting:  # what failed is tried again
-            (run.path / "result.json").unlink(missing_ok=True)
+        for run in self.waiting:  # what failed is tried again; another sweep may have finished some
+            if (run.result or {}).get("status") == "failed":
+                (run.path / "result.json").unlink()
         try:
             while self.waiting or self.running:
                 before = len(self.rows)
