@@ -52,10 +52,14 @@ def arguments(options):
 
 
 def program(*arguments):
-    """A sweep in a process of its own."""
+    """A sweep in a process of its own, which hears Ctrl-C also if tests run in the background."""
     words = [sys.executable, "-m", "lantm", *arguments]
     pipe = subprocess.PIPE
-    return subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True)  # noqa: S603
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True)  # noqa: S603
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def wait_for(condition, seconds=60):
