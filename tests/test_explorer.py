@@ -16,9 +16,11 @@ import pytest
 
 import lantm
 from lantm import cli
-from lantm.explorer import checkpoint_names, place, trace_machine, write_explorer
+from lantm.explorer import checkpoint_names, place, write_explorer
+from lantm.picture import trace_machine
 from lantm.tasks import Copy
 from spaces import quick_compilation  # noqa: F401
+from test_cli import refused
 
 pytest_plugins = ["tiny"]
 
@@ -189,11 +191,7 @@ def test_command(plane, tmp_path, capsys, monkeypatch):
     ],
 )
 def test_mistakes(arguments, said, capsys):
-    with pytest.raises(SystemExit) as stop:
-        cli.main(["explore", *arguments, "--no-open"])
-    assert stop.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert said in line
+    assert said in refused(capsys, "explore", *arguments, "--no-open")
 
 
 # ---- in a browser

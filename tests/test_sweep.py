@@ -27,6 +27,7 @@ from lantm.sweep.locks import locked
 from lantm.sweep.results import add_results, collect, read_results, result_row
 from lantm.sweep.schedule import Rates, Sweep
 from lantm.sweep.worker import work
+from test_cli import refused
 
 pytest_plugins = ["tiny"]
 
@@ -204,16 +205,6 @@ def test_bad_grid_files(text, said, tmp_path, capsys):
 def test_bad_input(command, said, capsys):
     assert said in refused(capsys, *command.split())
     assert not Path("runs").exists()
-
-
-def refused(capsys, *arguments):
-    """The one line that a mistake gets."""
-    with pytest.raises(SystemExit) as stop:
-        cli.main(list(arguments))
-    lines = capsys.readouterr().err.splitlines()
-    assert stop.value.code == 2
-    assert len(lines) == 1
-    return lines[0]
 
 
 # ---- results

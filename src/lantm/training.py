@@ -39,6 +39,8 @@ from lantm.textfile import FileStream
 
 LOG_EVERY = 100
 KEPT_CHECKPOINTS = 2
+INTERRUPTED = 130
+"""The exit code of a program that Ctrl-C ended."""
 
 
 class TrainingState(NamedTuple):

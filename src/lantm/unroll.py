@@ -602,10 +602,10 @@ def flatten(every: Timed) -> Float[Array, "_ _"]:
     return every.reshape(time * batch, size)
 
 
-def pack(tree: PyTree, lead: int = 1) -> Array:
-    """All numbers of a tree in one array, but for the leading axes."""
+def pack(tree: PyTree) -> Batched:
+    """All numbers of a step in one array."""
     leaves = jax.tree.leaves(tree)
-    flat = [leaf.reshape(*leaf.shape[:lead], math.prod(leaf.shape[lead:])) for leaf in leaves]
+    flat = [leaf.reshape(leaf.shape[0], math.prod(leaf.shape[1:])) for leaf in leaves]
     return jnp.concatenate(flat, axis=-1)
 
 

@@ -6,20 +6,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lantm.benchmark.cases import Case, floating_point_operations
-
-SINGLE = {
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-}
+from lantm.cores import SINGLE, cores, one_core
 
 
 @dataclass(frozen=True)
@@ -174,22 +168,3 @@ def first_step_seconds() -> float:
                 process.stdout.readline()
                 seconds = time.perf_counter() - start
     return seconds
-
-
-@contextmanager
-def one_core(core: int = 0) -> Iterator[None]:
-    """Processes started here stay on one core, where the system can do that."""
-    if not hasattr(os, "sched_setaffinity"):
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {cores()[core % len(before)]})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
-
-
-def cores() -> list[int]:
-    """Those that may be used; the last one, which systems use least, comes first."""
-    return sorted(os.sched_getaffinity(0), reverse=True)

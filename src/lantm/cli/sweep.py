@@ -20,8 +20,8 @@ from lantm.sweep.engines import Engine, available_cores, make_engine
 from lantm.sweep.grids import GRIDS, LIE_MODELS, find_grid, parse_settings
 from lantm.sweep.results import Row, add_results, collect, read_results, result_row
 from lantm.sweep.schedule import Rates, Sweep, last_row
+from lantm.training import INTERRUPTED
 
-INTERRUPTED = 130
 SHARES = ("coarse", "validation_coarse")
 
 

@@ -18,9 +18,8 @@ from lantm.models import ModelConfig
 from lantm.options import add_options, given_options
 from lantm.runs import Run
 from lantm.tasks import TASKS
-from lantm.training import NonFiniteError, Progress, finish, open_stream
+from lantm.training import INTERRUPTED, NonFiniteError, Progress, finish, open_stream
 
-INTERRUPTED = 130
 FAILED = 1
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,7 +21,7 @@ from lantm.cells import HeadTrace
 from lantm.diagnostics import Diagnostics, Motion, diagnose, steps
 from lantm.errors import require_positive
 from lantm.memory import Memory
-from lantm.picture import READ, WRITE, flatten
+from lantm.picture import READ, WRITE, flatten, trace_machine
 from lantm.runs import CHECKPOINTS, ZOO, ZOO_FOLDER, Run
 from lantm.seq2seq import Machine, MachineTrace
 from lantm.tasks import Batch, Task
@@ -115,12 +114,6 @@ def describe_machine(machine: Machine, task: Task, problems: Batch) -> list[dict
         answer = symbols(task, np.argmax(trace.logits, axis=-1))
         described.append({"answer": answer} | describe_trace(trace, initial))
     return described
-
-
-@eqx.filter_jit
-def trace_machine(machine: Machine, inputs: jax.Array, steps: int) -> MachineTrace:
-    """Compiled once for all checkpoints of a run."""
-    return machine.trace(inputs, steps)
 
 
 def describe_trace(trace: MachineTrace, initial: Memory | None) -> dict[str, Any]:

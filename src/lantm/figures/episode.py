@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
 
 from lantm.errors import require_positive
+from lantm.picture import trace_machine
 from lantm.seq2seq import Machine, MachineTrace
 from lantm.tasks import Task
 
@@ -93,12 +92,6 @@ def observe(machine: Machine, task: Task, size: int | None = None, seed: int = 1
     if seed < 0:
         raise ValueError(f"seed must be a whole number from 0, got {seed}")
     inputs, answers = task.sample(np.random.default_rng(seed), size, 1)
-    trace = _trace(machine, jnp.asarray(inputs), answers.shape[1])
+    trace = trace_machine(machine, jnp.asarray(inputs), answers.shape[1])
     alone = jax.tree.map(lambda array: np.asarray(array[0]), trace)
     return Episode(task, size, inputs[0], answers[0], alone)
-
-
-@eqx.filter_jit
-def _trace(machine: Machine, inputs: Int[Array, "batch time"], steps: int) -> MachineTrace:
-    """Compiled once for all checkpoints of a run."""
-    return machine.trace(inputs, steps)

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from lantm.benchmark.compare import SINGLE, one_core
+from lantm.cores import SINGLE, one_core
 from lantm.errors import require_one_of, require_positive
-from lantm.sweep.worker import INTERRUPTED, work
+from lantm.sweep.worker import work
+from lantm.training import INTERRUPTED
 
 CACHE = "JAX_COMPILATION_CACHE_DIR"
 LOG_FILE = "worker.log"

@@ -15,19 +15,12 @@ from lantm.errors import require_one_of
 from lantm.models import MODELS, ModelConfig
 from lantm.options import plain_type
 
-PAPER_TASKS = (
-    "copy",
-    "reverse",
-    "bigram_flip",
-    "double",
-    "interleaved_add",
-    "odd_first",
-    "repeat_copy",
-    "priority_sort",
-)
 LIE_MODELS = tuple(name for name, design in MODELS.items() if design.access == "lie")
 CELL = ("task", "model", "regime")
-BEST_FILE = Path(__file__).parent / "best_hyperparameters.csv"
+with (Path(__file__).parent / "best_hyperparameters.csv").open(newline="") as file:
+    BEST = list(csv.DictReader(file))
+"""The authors' best settings, a row for each cell, as text."""
+PAPER_TASKS = tuple(dict.fromkeys(row["task"] for row in BEST))
 
 Settings: TypeAlias = dict[str, Any]
 
@@ -88,21 +81,21 @@ def paper_settings(task: str, model: str, regime: str) -> list[Settings]:
 
 def best_settings(task: str, model: str, regime: str) -> list[Settings]:
     """The authors' best setting of a cell."""
-    best = read_best()
-    require_one_of("task of the grid best", task, dict.fromkeys(cell[0] for cell in best))
-    return [best[task, model, regime]]
+    require_one_of("task of the grid best", task, PAPER_TASKS)
+    return [read_best()[task, model, regime]]
 
 
 @cache
 def read_best() -> dict[tuple[str, ...], Settings]:
     """The table of the authors' best settings, by task, model and regime."""
-    with BEST_FILE.open(newline="") as file:
-        return {
-            tuple(row.pop(name) for name in CELL): {
-                name: parse_setting(name, text) for name, text in row.items() if text
-            }
-            for row in csv.DictReader(file)
+    return {
+        tuple(row[name] for name in CELL): {
+            name: parse_setting(name, text)
+            for name, text in row.items()
+            if text and name not in CELL
         }
+        for row in BEST
+    }
 
 
 GRIDS = {

@@ -8,9 +8,8 @@ import threading
 from lantm.options import load_file
 from lantm.runs import Run
 from lantm.sweep.locks import locked
-from lantm.training import finish
+from lantm.training import INTERRUPTED, finish
 
-INTERRUPTED = 130
 LOCK_FILE = "lock"
 LONGEST_ERROR = 300
 
