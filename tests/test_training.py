@@ -22,7 +22,14 @@ from lantm import training
 from lantm.checkpoint import named_arrays, read_arrays, save_tree
 from lantm.optimiser import adam
 from lantm.tasks import Copy
-from lantm.training import NonFiniteError, Trainer, finish, initial_machine, learning_rate
+from lantm.training import (
+    NonFiniteError,
+    Trainer,
+    add_noise,
+    finish,
+    initial_machine,
+    learning_rate,
+)
 
 pytest_plugins = ["tiny"]
 
@@ -40,6 +47,12 @@ def test_learning_rate_by_hand():
     assert np.allclose([schedule(batch) for batch in range(101)], rates, rtol=1e-14, atol=0)
 
 
+def test_learning_rate_along_a_cosine():
+    schedule = learning_rate(lantm.configure(lr=0.3, decay_delay=None, batches=60))
+    angles = np.pi * np.arange(61) / 60
+    assert np.allclose([schedule(batch) for batch in range(61)], 0.15 * (1 + np.cos(angles)))
+
+
 def fan_in(name, shapes):
     """Columns of the weight that a parameter of a linear layer belongs to."""
     return shapes[name.removesuffix(".bias").removesuffix(".weight") + ".weight"][1]
@@ -47,7 +60,7 @@ def fan_in(name, shapes):
 
 @pytest.mark.parametrize("model", ["lantm", "lstm"])
 def test_initialisation_by_fan_in(model):
-    parameters = named_arrays(initial_machine(lantm.configure(model=model, layers=2)))
+    parameters = named_arrays(initial_machine(lantm.configure("paper", model=model, layers=2)))
     shapes = {name: leaf.shape for name, leaf in parameters.items()}
     embedding = parameters.pop("embedding.weight")
     assert abs(jnp.mean(embedding)) < 0.1
@@ -61,7 +74,7 @@ def test_initialisation_by_fan_in(model):
 
 @pytest.mark.parametrize("model", ["lantm", "lstm"])
 def test_uniform_initialisation(model):
-    machine = initial_machine(lantm.configure(model=model, init="uniform", layers=2))
+    machine = initial_machine(lantm.configure("paper", model=model, init="uniform", layers=2))
     for name, leaf in named_arrays(machine).items():
         forget = leaf.size // 4 if name.endswith(("from_input.bias", "from_hidden.bias")) else 0
         assert jnp.all(leaf[:forget] == 1)
@@ -135,14 +148,14 @@ def compare_three_updates(config, folder):
 
 
 def test_three_updates_by_hand(tiny, tmp_path):
-    state, clipped = compare_three_updates(tiny(), tmp_path)
+    state, clipped = compare_three_updates(tiny(recipe="paper", averaging=0.99), tmp_path)
     assert not clipped
     assert not eqx.tree_equal(state.average, state.parameters)
 
 
 @pytest.mark.usefixtures("unoptimised")
 def test_clipped_updates_without_averaging(tiny, tmp_path):
-    config = tiny(model="lstm", averaging=0.0, clip=0.05)
+    config = tiny(recipe="paper", model="lstm", clip=0.05)
     state, clipped = compare_three_updates(config, tmp_path)
     assert clipped
     assert eqx.tree_equal(state.average, state.parameters)
@@ -161,11 +174,36 @@ def test_adam_by_hand():
 
 
 @pytest.mark.usefixtures("unoptimised")
+def test_weight_noise_is_learned_from_and_not_kept(tiny, tmp_path):
+    """The loss of an update is that of shaken parameters; the step is made from those before."""
+    config = tiny(weight_noise=0.5, lr=1e-3)
+    trainer = Trainer(lantm.Run.create(config, tmp_path))
+    before = trainer.state.parameters
+    key = jax.random.fold_in(jax.random.key(config.seed), 0)
+    shaken = eqx.combine(add_noise(before, 0.5, key), trainer.rest)
+    loss, _ = plain_gradient(shaken, *map(jnp.asarray, trainer.stream[0]))
+    assert np.isclose(trainer.step(0), loss, rtol=0, atol=1e-11)
+    pairs = zip(*map(jax.tree.leaves, (trainer.state.parameters, before)), strict=True)
+    assert 0 < max(np.max(np.abs(now - then)) for now, then in pairs) < 0.0101
+
+
+def test_noise_is_gaussian_and_new_for_every_key():
+    zeros = {"a": jnp.zeros((100, 50)), "b": jnp.zeros(5000)}
+    first, again, other = (add_noise(zeros, 0.2, jax.random.key(seed)) for seed in (1, 1, 2))
+    assert eqx.tree_equal(first, again)
+    for noise in (*first.values(), first["a"].ravel() - first["b"], first["b"] - other["b"]):
+        both = noise is not first["a"] and noise is not first["b"]
+        assert abs(np.mean(noise)) < 0.02
+        assert np.isclose(np.std(noise), 0.2 * (2**0.5 if both else 1), rtol=0.05)
+    assert add_noise(zeros, 0.0, jax.random.key(1)) is zeros
+
+
+@pytest.mark.usefixtures("unoptimised")
 def test_settings_of_the_updates_reach_them(tiny, tmp_path):
     """A run with Adam and growing sizes is another run than one without."""
     plain, other = (
         Trainer(lantm.Run.create(tiny(**settings), tmp_path))
-        for settings in ({}, {"optimiser": "adam", "growth": 0.5})
+        for settings in ({}, {"optimiser": "rmsprop", "growth": 0.5})
     )
     assert other.stream.size(0) == 2
     assert plain.stream.size(0) == 3

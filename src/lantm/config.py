@@ -14,6 +14,8 @@ from lantm.optimiser import OPTIMISERS
 from lantm.tasks import TASKS
 
 INITIALISATIONS = ("fan_in", "uniform")
+LATER = {"weight_noise": 0.0}
+"""Settings that earlier runs do not name, with the values they had; digests leave these out."""
 
 
 @dataclass(frozen=True)
@@ -35,20 +37,23 @@ class TrainConfig:
     """Of the initial parameters and of the samples."""
     batches: int = 10_000
     """Updates in all."""
-    optimiser: str = "rmsprop"
+    optimiser: str = "adam"
     """rmsprop or adam."""
-    lr: float = 0.01
+    lr: float = 0.004
     """Learning rate."""
-    decay_delay: int = 600
-    """The learning rate falls by 1 % every 20 batches from 10 times this many batches on."""
+    decay_delay: int | None = None
+    """The learning rate falls by 1 % every 20 batches from 10 times this many batches on; if not
+    given, along a cosine, to 0 at the last batch."""
     clip: float = 1.0
     """The largest norm of a gradient."""
+    weight_noise: float = 0.01
+    """Standard deviation of the noise on all parameters while learning, new for every batch."""
     averaging: float = 0.99
     """Evaluate an average of the weights over the updates, with this decay; 0: the last ones."""
     init: str = "fan_in"
     """fan_in: uniform up to 1 / sqrt(fan-in) (the paper's *); uniform: in [-1, 1] (its 1)."""
-    forget_bias: float | None = None
-    """Start of both LSTM forget biases; if not given, 1 for uniform, else drawn like the rest."""
+    forget_bias: float | None = 3.0
+    """Start of both LSTM forget biases; if none, 1 for uniform, else drawn like the rest."""
     validate_every: int = 500
     """Batches between validations, each with a checkpoint."""
     validate_from: int = 500
@@ -68,14 +73,15 @@ class TrainConfig:
         for name in ("batches", "validate_every", "validate_from"):
             require_positive(**{name: getattr(self, name)})
         require_positive(validation=self.validation_examples, test=self.test_examples)
-        for name in ("seed", "decay_delay"):
-            value = getattr(self, name)
+        for name, value in (("seed", self.seed), ("decay_delay", self.decay_delay or 0)):
             if not isinstance(value, int) or value < 0:
                 raise ValueError(f"{name} must be a whole number from 0, got {value!r}")
         for name in ("lr", "clip"):
             value = getattr(self, name)
             if not 0 < value < float("inf"):
                 raise ValueError(f"{name} must be a number above 0, got {value!r}")
+        if not 0 <= self.weight_noise < float("inf"):
+            raise ValueError(f"weight_noise must be a number from 0, got {self.weight_noise!r}")
         for name in ("averaging", "growth"):
             value = getattr(self, name)
             if not 0 <= value < 1:
@@ -92,12 +98,16 @@ class TrainConfig:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "TrainConfig":
         model = ModelConfig(**values["model"])
-        return cls(**{**values, "model": model})
+        return cls(**{**LATER, **values, "model": model})
 
     @property
     def digest(self) -> str:
         """Eight hexadecimal digits that differ for every config."""
-        text = json.dumps(self.to_dict(), sort_keys=True)
+        settings = self.to_dict()
+        for name, former in LATER.items():
+            if settings[name] == former:
+                del settings[name]
+        text = json.dumps(settings, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     @property
@@ -107,9 +117,15 @@ class TrainConfig:
         >>> configure(task="reverse", model="slantm", action_interpolation=True).command
         'lantm train reverse --model slantm --action-interpolation'
         """
-        usual = TrainConfig(task=self.task).flat()
-        words = [f"lantm train {self.task}"]
+        return min(filter(None, map(self._command, RECIPES)), key=len)
+
+    def _command(self, recipe: str) -> str | None:
+        """From that recipe; none if something would have to be unset."""
+        words = [f"lantm train {self.task}"] + [f"--recipe {recipe}"] * (recipe != "default")
+        usual = configure(recipe, task=self.task).flat()
         for name, value in self.flat().items():
+            if value is None and usual[name] is not None:
+                return None
             if value != usual[name]:
                 option = "--" + name.replace("_", "-")
                 words.append(option if value is True else f"{option} {shlex.quote(str(value))}")
@@ -124,10 +140,14 @@ class TrainConfig:
 RECIPES: dict[str, dict[str, Any]] = {
     "default": {},
     "paper": {
-        "clip": 32.0,
-        "averaging": 0.0,
-        "read_gate_bias": 0.0,
+        "optimiser": "rmsprop",
+        "lr": 0.01,
         "decay_delay": 300,
+        "clip": 32.0,
+        "weight_noise": 0.0,
+        "averaging": 0.0,
+        "forget_bias": None,
+        "read_gate_bias": 0.0,
         "validate_from": 5000,
         "validation_examples": 3200,
     },

@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int, PyTree
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from lantm.checkpoint import load_tree, save_tree, write_atomically
 from lantm.config import TrainConfig
@@ -120,7 +121,7 @@ class Trainer:
         parameters, self.rest = eqx.partition(machine, eqx.is_array)
         optimiser = OPTIMISERS[self.config.optimiser]
         self.optimiser = optimiser(learning_rate(self.config), clip=self.config.clip)
-        self.update = jax.jit(partial(update, self.config.averaging, self.optimiser, self.rest))
+        self.update = jax.jit(partial(update, self.config, self.optimiser, self.rest))
         longest = [self.task.sample(np.random.default_rng(0), self.task.largest, 1)]
         longest += [self.stream[i] for i in range(len(self.stream))] if self.config.data else []
         self.edges = tuple(
@@ -292,7 +293,9 @@ def initial_machine(config: TrainConfig) -> Machine:
 
 
 def learning_rate(config: TrainConfig) -> optax.Schedule:
-    """Constant, then 1 % less every 20 batches."""
+    """Constant, then 1 % less every 20 batches; or along a cosine to 0."""
+    if config.decay_delay is None:
+        return optax.cosine_decay_schedule(config.lr, config.batches)
     delay = 10 * config.decay_delay
 
     def schedule(batch: Any) -> Any:
@@ -302,7 +305,7 @@ def learning_rate(config: TrainConfig) -> optax.Schedule:
 
 
 def update(
-    averaging: float,
+    config: TrainConfig,
     optimiser: optax.GradientTransformation,
     rest: Machine,
     state: TrainingState,
@@ -318,11 +321,21 @@ def update(
         logits = machine(inputs, answers.shape[1], input_lengths, answer_lengths)
         return answer_loss(logits, answers, answer_lengths), logits
 
-    (loss, logits), grads = jax.value_and_grad(loss_of, has_aux=True)(state.parameters)
+    noise_key = jax.random.fold_in(jax.random.key(config.seed), state.batch)
+    shaken = add_noise(state.parameters, config.weight_noise, noise_key)
+    (loss, logits), grads = jax.value_and_grad(loss_of, has_aux=True)(shaken)
     updates, optimiser_state = optimiser.update(grads, state.optimiser)
     parameters = optax.apply_updates(state.parameters, updates)
-    average = optax.incremental_update(parameters, state.average, 1 - averaging)
+    average = optax.incremental_update(parameters, state.average, 1 - config.averaging)
     scores = score(logits, answers, answer_lengths)
     tally = state.tally + jnp.stack([loss, scores.fine, scores.coarse, jnp.ones_like(loss)])
     new = TrainingState(parameters, average, optimiser_state, state.batch + 1, tally, state.best)
     return new, loss
+
+
+def add_noise(parameters: PyTree, scale: float, key: PRNGKeyArray) -> PyTree:
+    """Gaussian noise of that standard deviation on every number."""
+    if not scale:
+        return parameters
+    flat, restore = ravel_pytree(parameters)
+    return restore(flat + scale * jax.random.normal(key, flat.shape))
