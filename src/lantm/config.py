@@ -31,7 +31,7 @@ class TrainConfig:
     """small: 16K samples, 20 passes; large: 320K samples, one pass."""
     data: str | None = None
     """Train on a file of the authors' format instead of sampling."""
-    growth: float = 0.0
+    growth: float = 0.4
     """Share of training in which sizes grow: at first only the smallest tenth of the batches."""
     seed: int = 1
     """Of the initial parameters and of the samples."""
@@ -52,8 +52,8 @@ class TrainConfig:
     """Evaluate an average of the weights over the updates, with this decay; 0: the last ones."""
     init: str = "fan_in"
     """fan_in: uniform up to 1 / sqrt(fan-in) (the paper's *); uniform: in [-1, 1] (its 1)."""
-    forget_bias: float | None = 3.0
-    """Start of both LSTM forget biases; if none, 1 for uniform, else drawn like the rest."""
+    forget_bias: float | None = None
+    """Start of both LSTM forget biases; if not given, 1 for uniform, else drawn like the rest."""
     validate_every: int = 500
     """Batches between validations, each with a checkpoint."""
     validate_from: int = 500
@@ -140,13 +140,13 @@ class TrainConfig:
 RECIPES: dict[str, dict[str, Any]] = {
     "default": {},
     "paper": {
+        "growth": 0.0,
         "optimiser": "rmsprop",
         "lr": 0.01,
         "decay_delay": 300,
         "clip": 32.0,
         "weight_noise": 0.0,
         "averaging": 0.0,
-        "forget_bias": None,
         "read_gate_bias": 0.0,
         "validate_from": 5000,
         "validation_examples": 3200,
