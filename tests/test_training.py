@@ -220,6 +220,13 @@ def agree(leaves, tree):
 # ---- runs
 
 
+def test_settings_that_came_later_change_no_earlier_run():
+    """Neither its digest, which its directory is found by, nor what it is taken to have had."""
+    assert lantm.configure("paper").digest == "65e85dda"
+    assert lantm.configure("paper", weight_noise=0.5).digest != "65e85dda"
+    assert lantm.Run.open("zoo:copy").config.weight_noise == 0
+
+
 def outcome(run):
     """All that may not depend on what happened on the way."""
     content = {
