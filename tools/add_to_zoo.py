@@ -24,7 +24,6 @@ def main(path: str, name: str | None = None) -> None:
     shutil.copy(Path(path) / "config.json", target)
     shutil.copy(run.weights_path("best"), target / "weights")
     result["test"] = [row for row in result["test"] if row["checkpoint"] == "best"]
-    result["command"] = run.config.command
     (target / "result.json").write_text(json.dumps(result, indent=2) + "\n")
     print(f"{target.name}: {run.config.command}")
 
