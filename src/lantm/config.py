@@ -46,8 +46,9 @@ class TrainConfig:
     given, along a cosine, to 0 at the last batch."""
     clip: float = 1.0
     """The largest norm of a gradient."""
-    weight_noise: float = 0.01
-    """Standard deviation of the noise on all parameters while learning, new for every batch."""
+    weight_noise: float = 0.05
+    """Noise on all parameters while learning, new for every batch: its standard deviation, which
+    grows from 0 to this."""
     averaging: float = 0.99
     """Evaluate an average of the weights over the updates, with this decay; 0: the last ones."""
     init: str = "fan_in"

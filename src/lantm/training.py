@@ -322,7 +322,10 @@ def update(
         return answer_loss(logits, answers, answer_lengths), logits
 
     noise_key = jax.random.fold_in(jax.random.key(config.seed), state.batch)
-    shaken = add_noise(state.parameters, config.weight_noise, noise_key)
+    noise = config.weight_noise / config.batches
+    shaken = (
+        add_noise(state.parameters, noise * state.batch, noise_key) if noise else state.parameters
+    )
     (loss, logits), grads = jax.value_and_grad(loss_of, has_aux=True)(shaken)
     updates, optimiser_state = optimiser.update(grads, state.optimiser)
     parameters = optax.apply_updates(state.parameters, updates)
@@ -333,9 +336,7 @@ def update(
     return new, loss
 
 
-def add_noise(parameters: PyTree, scale: float, key: PRNGKeyArray) -> PyTree:
+def add_noise(parameters: PyTree, scale: Float[Array, ""], key: PRNGKeyArray) -> PyTree:
     """Gaussian noise of that standard deviation on every number."""
-    if not scale:
-        return parameters
     flat, restore = ravel_pytree(parameters)
     return restore(flat + scale * jax.random.normal(key, flat.shape))
