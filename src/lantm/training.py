@@ -321,11 +321,10 @@ def update(
         logits = machine(inputs, answers.shape[1], input_lengths, answer_lengths)
         return answer_loss(logits, answers, answer_lengths), logits
 
-    noise_key = jax.random.fold_in(jax.random.key(config.seed), state.batch)
-    noise = config.weight_noise / config.batches
-    shaken = (
-        add_noise(state.parameters, noise * state.batch, noise_key) if noise else state.parameters
-    )
+    shaken = state.parameters
+    if config.weight_noise:
+        key = jax.random.fold_in(jax.random.key(config.seed), state.batch)
+        shaken = add_noise(shaken, config.weight_noise / config.batches * state.batch, key)
     (loss, logits), grads = jax.value_and_grad(loss_of, has_aux=True)(shaken)
     updates, optimiser_state = optimiser.update(grads, state.optimiser)
     parameters = optax.apply_updates(state.parameters, updates)
