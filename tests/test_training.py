@@ -205,7 +205,7 @@ def test_settings_of_the_updates_reach_them(tiny, tmp_path):
     """A run with Adam and growing sizes is another run than one without."""
     plain, other = (
         Trainer(lantm.Run.create(tiny(**settings), tmp_path))
-        for settings in ({}, {"optimiser": "rmsprop", "growth": 0.0})
+        for settings in ({}, {"optimiser": "adam", "growth": 0.5})
     )
     assert other.stream.size(0) == 2
     assert plain.stream.size(0) == 3

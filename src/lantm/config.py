@@ -31,22 +31,22 @@ class TrainConfig:
     """small: 16K samples, 20 passes; large: 320K samples, one pass."""
     data: str | None = None
     """Train on a file of the authors' format instead of sampling."""
-    growth: float = 0.4
+    growth: float = 0.0
     """Share of training in which sizes grow: at first only the smallest tenth of the batches."""
     seed: int = 1
     """Of the initial parameters and of the samples."""
     batches: int = 10_000
     """Updates in all."""
-    optimiser: str = "adam"
+    optimiser: str = "rmsprop"
     """rmsprop or adam."""
-    lr: float = 0.004
+    lr: float = 0.01
     """Learning rate."""
-    decay_delay: int | None = None
-    """The learning rate falls by 1 % every 20 batches from 10 times this many batches on; if not
-    given, along a cosine, to 0 at the last batch."""
+    decay_delay: int | None = 600
+    """The learning rate falls by 1 % every 20 batches from 10 times this many batches on; if
+    none, along a cosine, to 0 at the last batch."""
     clip: float = 1.0
     """The largest norm of a gradient."""
-    weight_noise: float = 0.05
+    weight_noise: float = 0.0
     """Noise on all parameters while learning, new for every batch: its standard deviation, which
     grows from 0 to this."""
     averaging: float = 0.99
@@ -140,15 +140,18 @@ class TrainConfig:
 
 RECIPES: dict[str, dict[str, Any]] = {
     "default": {},
+    "growing": {
+        "growth": 0.4,
+        "optimiser": "adam",
+        "lr": 0.004,
+        "decay_delay": None,
+        "weight_noise": 0.05,
+    },
     "paper": {
-        "growth": 0.0,
-        "optimiser": "rmsprop",
-        "lr": 0.01,
-        "decay_delay": 300,
         "clip": 32.0,
-        "weight_noise": 0.0,
         "averaging": 0.0,
         "read_gate_bias": 0.0,
+        "decay_delay": 300,
         "validate_from": 5000,
         "validation_examples": 3200,
     },
