@@ -273,7 +273,8 @@ def test_a_bad_checkpoint_is_told_in_one_line(options, trained, capsys, tmp_path
         {"task": "odd_first", "model": "slantm_s", "space": "bounded_sphere", "lr": 1e-05},
         {"task": "reverse", "model": "ram", "sharpen": True, "keep_all": True, "seed": 3},
         {"task": "double", "recipe": "paper", "data": "a file.txt", "write_gate_bias": -1.5},
-        {"task": "copy", "recipe": "growing", "model": "slantm", "clip": 1.5},
+        {"task": "copy", "recipe": "paper", "model": "slantm", "clip": 1.5},
+        {"task": "copy", "decay_delay": None, "forget_bias": 3.0},
     ],
 )
 def test_a_config_knows_its_command(settings):

@@ -156,7 +156,7 @@ def test_best_settings_of_some_cells():
 
 def test_own_grid(tmp_path):
     (tmp_path / "own.toml").write_text(
-        'base = {recipe = "paper", model = "slantm"}\n'
+        'base = {recipe = "paper", model = "slantm", decay_delay = "none"}\n'
         'grid = {lr = [0.1, 0.2], seed = [1, 2, 3], task = ["copy", "reverse"]}\n'
     )
     found = find_grid("own.toml").configs(parse_settings(["batches=7"]))
@@ -165,7 +165,7 @@ def test_own_grid(tmp_path):
         "copy-slantm-small",
         "reverse-slantm-small",
     }
-    assert {(c.clip, c.batches) for c in found} == {(32.0, 7)}
+    assert {(c.clip, c.batches, c.decay_delay) for c in found} == {(32.0, 7, None)}
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_bad_grid_files(text, said, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("sweep", "grid must be given: paper, best, default, growing, or a file"),
+        ("sweep", "grid must be given: paper, best, default, or a file"),
         ("sweep bset", "did you mean 'best'?"),
         ("sweep none.toml", "cannot use none.toml: No such file"),
         ("sweep best --tasks cpoy", "did you mean 'copy'?"),

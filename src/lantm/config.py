@@ -11,6 +11,7 @@ from lantm.data import REGIMES
 from lantm.errors import require_one_of, require_positive
 from lantm.models import ModelConfig
 from lantm.optimiser import OPTIMISERS
+from lantm.options import UNSET
 from lantm.tasks import TASKS
 
 INITIALISATIONS = ("fan_in", "uniform")
@@ -118,18 +119,17 @@ class TrainConfig:
         >>> configure(task="reverse", model="slantm", action_interpolation=True).command
         'lantm train reverse --model slantm --action-interpolation'
         """
-        return min(filter(None, map(self._command, RECIPES)), key=len)
+        return min(map(self._command, RECIPES), key=len)
 
-    def _command(self, recipe: str) -> str | None:
-        """From that recipe; none if something would have to be unset."""
+    def _command(self, recipe: str) -> str:
+        """The command that begins with that recipe."""
         words = [f"lantm train {self.task}"] + [f"--recipe {recipe}"] * (recipe != "default")
         usual = configure(recipe, task=self.task).flat()
         for name, value in self.flat().items():
-            if value is None and usual[name] is not None:
-                return None
             if value != usual[name]:
+                text = UNSET if value is None else shlex.quote(str(value))
                 option = "--" + name.replace("_", "-")
-                words.append(option if value is True else f"{option} {shlex.quote(str(value))}")
+                words.append(option if value is True else f"{option} {text}")
         return " ".join(words)
 
     @property
@@ -140,13 +140,6 @@ class TrainConfig:
 
 RECIPES: dict[str, dict[str, Any]] = {
     "default": {},
-    "growing": {
-        "growth": 0.4,
-        "optimiser": "adam",
-        "lr": 0.004,
-        "decay_delay": None,
-        "weight_noise": 0.05,
-    },
     "paper": {
         "clip": 32.0,
         "averaging": 0.0,

@@ -10,8 +10,12 @@ import sys
 import textwrap
 import types
 import typing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
+
+UNSET = "none"
+"""The text for no value, where a setting may have none."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -46,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser, config: type, skip: tuple[str, 
             if kind is bool:
                 settings["action"] = argparse.BooleanOptionalAction
             else:
-                settings |= {"type": kind, "metavar": kind.__name__.upper()}
+                settings |= {"type": reader(hints[field.name]), "metavar": kind.__name__.upper()}
             parser.add_argument("--" + field.name.replace("_", "-"), **settings)
 
 
@@ -54,6 +58,17 @@ def given_options(found: argparse.Namespace, *configs: type) -> dict[str, Any]:
     """The fields that were given on the command line."""
     names = {field.name for config in configs for field in dataclasses.fields(config)}
     return {name: value for name, value in vars(found).items() if name in names}
+
+
+def reader(hint: Any) -> Callable[[str], Any]:
+    """What makes a value of that type out of text; an error names the plain type."""
+    kind = plain_type(hint)
+
+    def read(text: str) -> Any:
+        return None if text == UNSET and kind is not hint else kind(text)
+
+    read.__name__ = kind.__name__
+    return read
 
 
 def plain_type(hint: Any) -> type:

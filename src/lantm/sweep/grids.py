@@ -13,7 +13,7 @@ from lantm.config import TrainConfig, configure
 from lantm.data import REGIMES
 from lantm.errors import require_one_of
 from lantm.models import MODELS, ModelConfig
-from lantm.options import plain_type
+from lantm.options import UNSET, plain_type, reader
 
 LIE_MODELS = tuple(name for name, design in MODELS.items() if design.access == "lie")
 CELL = ("task", "model", "regime")
@@ -85,11 +85,6 @@ def best_settings(task: str, model: str, regime: str) -> list[Settings]:
     return [read_best()[task, model, regime]]
 
 
-def recipe_alone(task: str, model: str, regime: str) -> list[Settings]:
-    """Nothing but the recipe, the same for every cell."""
-    return [{}]
-
-
 @cache
 def read_best() -> dict[tuple[str, ...], Settings]:
     """The table of the authors' best settings, by task, model and regime."""
@@ -108,8 +103,7 @@ GRIDS = {
     for grid in (
         Grid("paper", "paper", paper_settings),
         Grid("best", "paper", best_settings),
-        Grid("default", "default", recipe_alone),
-        Grid("growing", "growing", recipe_alone),
+        Grid("default", "default", lambda task, model, regime: [{}]),
     )
 }
 
@@ -162,17 +156,23 @@ def parse_setting(name: str, text: str) -> Any:
 
     >>> parse_setting("lr", "0.02"), parse_setting("sharpen", "true")
     (0.02, True)
+    >>> parse_setting("decay_delay", "none") is None
+    True
     """
-    wanted = kind(name)
+    hint = type_hint(name)
     try:
-        return {"true": True, "false": False}[text] if wanted is bool else wanted(text)
+        return {"true": True, "false": False}[text] if hint is bool else reader(hint)(text)
     except (KeyError, ValueError):
-        raise ValueError(f"{name} must be of type {wanted.__name__}, got {text!r}") from None
+        wanted = plain_type(hint).__name__
+        raise ValueError(f"{name} must be of type {wanted}, got {text!r}") from None
 
 
 def checked(name: str, value: Any) -> Any:
     """The value of a setting, if it is of its field's type."""
-    wanted = kind(name)
+    hint = type_hint(name)
+    wanted = plain_type(hint)
+    if value == UNSET and wanted is not hint:
+        return None
     if wanted is float and type(value) is int:
         return float(value)
     if type(value) is not wanted:
@@ -180,8 +180,8 @@ def checked(name: str, value: Any) -> Any:
     return value
 
 
-def kind(name: str) -> type:
-    """The type of a field of `TrainConfig` or of its model."""
+def type_hint(name: str) -> Any:
+    """Of a field of `TrainConfig` or of its model."""
     hints = typing.get_type_hints(TrainConfig) | typing.get_type_hints(ModelConfig)
     require_one_of("setting", name, sorted(hints))
-    return plain_type(hints[name])
+    return hints[name]
