@@ -253,6 +253,20 @@ def test_finished_runs_are_skipped(tiny, tmp_path):
     assert Sweep(configs, tmp_path).train(Threadless(None)) == rows
 
 
+def test_runs_among_the_results_are_skipped_on_another_machine(trained, tiny, tmp_path):
+    """There the file of results is all there is of them."""
+    row = result_row(trained)
+    add_results("known.jsonl", [row, row | {"digest": tiny(seed=9).digest, "status": "failed"}])
+    configs = [trained.config, tiny(seed=9)]
+    assert Sweep(configs, tmp_path, results="known.jsonl").train(Threadless(None))[0] == row
+    for settings, expected in [
+        ({"results": "known.jsonl", "retry": True}, [9]),
+        ({}, [trained.config.seed, 9]),
+    ]:
+        waiting = Sweep(configs, tmp_path, **settings).waiting
+        assert [run.config.seed for run in waiting] == expected
+
+
 def test_a_failure_is_recorded_and_the_others_go_on(tiny, tmp_path):
     bad, good = tiny(lr=1e300), tiny()
     rows = Sweep([bad, good], tmp_path).train(Threadless())

@@ -108,7 +108,7 @@ def choose(found: argparse.Namespace) -> list[TrainConfig]:
 
 def known_rates(sweep: Sweep) -> Rates:
     """From the results so far, else from the ready-trained machines."""
-    rows = sweep.rows + (read_results(sweep.results) if sweep.results.exists() else [])
+    rows = sweep.rows + read_results(sweep.results, missing_ok=True)
     finished = [row for row in rows if row["status"] == "finished"]
     return Rates(finished or [result_row(Run.open(name)) for name in zoo_names()])
 

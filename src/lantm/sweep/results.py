@@ -62,9 +62,11 @@ def order(row: Row) -> tuple[Any, ...]:
     return *(config[name] for name in ("task", "model", "regime", "seed")), row["digest"]
 
 
-def read_results(path: str | Path) -> list[Row]:
+def read_results(path: str | Path, *, missing_ok: bool = False) -> list[Row]:
     """The rows of a file; a ValueError names the line that is none."""
     rows = []
+    if missing_ok and not Path(path).exists():
+        return rows
     for number, line in enumerate(Path(path).read_text().splitlines(), start=1):
         try:
             row = json.loads(line)
@@ -80,7 +82,7 @@ def add_results(path: str | Path, rows: Iterable[Row]) -> list[Row]:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path.with_name(path.name + ".lock"), wait=True):
-        merged = merge([*(read_results(path) if path.exists() else ()), *rows])
+        merged = merge([*read_results(path, missing_ok=True), *rows])
         text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in merged)
         write_atomically(path, text.encode())
     return merged

@@ -11,7 +11,7 @@ from lantm.config import TrainConfig
 from lantm.runs import Run
 from lantm.sweep.engines import Engine
 from lantm.sweep.locks import locked
-from lantm.sweep.results import GRID_FILE, Row, add_results, result_row
+from lantm.sweep.results import GRID_FILE, Row, add_results, read_results, result_row
 from lantm.sweep.worker import LOCK_FILE, record_failure
 
 ATTEMPTS = 3
@@ -19,7 +19,10 @@ POLL_SECONDS = 0.2
 
 
 class Sweep:
-    """The runs of a grid below one folder: ended, running and waiting."""
+    """The runs of a grid below one folder: ended, running and waiting.
+
+    A run that has ended in the folder or is among the results is not trained again.
+    """
 
     def __init__(
         self,
@@ -36,13 +39,14 @@ class Sweep:
         self.running: dict[Path, Run] = {}
         self.rows: list[Row] = []
         self.deaths: Counter[Path] = Counter()
+        known = {row["digest"]: row for row in read_results(self.results, missing_ok=True)}
         for config in configs:
             run = Run(self.root / config.name, config, config.digest)
-            status = (run.result or {}).get("status")
-            if status == "finished" or (status == "failed" and not retry):
-                self.rows.append(result_row(run))
-            else:
+            row = known.get(run.digest) if run.result is None else result_row(run)
+            if row is None or (row["status"] == "failed" and retry):
                 self.waiting.append(run)
+            else:
+                self.rows.append(row)
 
     def train(
         self,
