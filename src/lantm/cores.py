@@ -1,4 +1,4 @@
-"""Processes on one core with one thread: to be compared, or to run side by side."""
+"""Processes: on one core with one thread, to be compared or run side by side; their memory."""
 
 import ctypes
 import os

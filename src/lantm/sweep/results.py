@@ -64,9 +64,9 @@ def order(row: Row) -> tuple[Any, ...]:
 
 def read_results(path: str | Path, *, missing_ok: bool = False) -> list[Row]:
     """The rows of a file; a ValueError names the line that is none."""
-    rows = []
     if missing_ok and not Path(path).exists():
-        return rows
+        return []
+    rows = []
     for number, line in enumerate(Path(path).read_text().splitlines(), start=1):
         try:
             row = json.loads(line)
