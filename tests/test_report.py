@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from lantm import cli
+from lantm.config import configure
 from lantm.report import FORMATS, TABLES, best, draw_differences, paper, parse, update
 from lantm.report.heatmap import differences
 from lantm.report.results import Accuracy, Cell
@@ -258,6 +259,12 @@ def test_without_results_of_ones_own(capsys, tmp_path, monkeypatch):
 
 
 # ---- our own results
+
+
+def test_sweeps_know_the_runs_among_our_results():
+    for row in read_results(ROOT / "results/results.jsonl"):
+        config = configure(**row["config"])
+        assert (config.digest, config.command) == (row["digest"], row["command"])
 
 
 def test_the_page_has_what_the_results_give():
