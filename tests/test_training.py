@@ -83,7 +83,35 @@ def test_uniform_initialisation(model):
         assert jnp.max(rest) > 0.9 or rest.size < 50
 
 
-@pytest.mark.parametrize("init", ["fan_in", "uniform"])
+@pytest.mark.parametrize("model", ["lantm", "slantm"])
+def test_heads_start_straight_on(model):
+    def actions(head):
+        """Of all steps of all sequences, as rows of numbers."""
+        parts = jax.tree.leaves(head.action)
+        return np.concatenate([part.reshape(8 * 21, -1) for part in parts], axis=1)
+
+    inputs = jnp.asarray(Copy().sample(np.random.default_rng(1), 20, 8).inputs)
+    plain, straight = (
+        initial_machine(lantm.configure(model=model, init=init)).trace(inputs, 1).encode
+        for init in ("fan_in", "straight")
+    )
+    for bent, even in ((plain.read, straight.read), (plain.write, straight.write)):
+        wandering = [np.linalg.norm(np.std(actions(head), axis=0)) for head in (bent, even)]
+        assert wandering[1] < wandering[0] / 4
+    both = [np.mean(actions(head), axis=0) for head in (straight.read, straight.write)]
+    assert np.allclose(*both, atol=0.1)
+    assert np.linalg.norm(both[0]) > 0.2
+
+
+@pytest.mark.parametrize("model", ["lstm", "ram"])
+def test_without_lie_heads_a_straight_start_is_the_plain_one(model):
+    plain, straight = (
+        initial_machine(lantm.configure(model=model, init=init)) for init in ("fan_in", "straight")
+    )
+    assert eqx.tree_equal(plain, straight)
+
+
+@pytest.mark.parametrize("init", ["straight", "fan_in", "uniform"])
 def test_forget_bias(init):
     plain, raised = (
         named_arrays(initial_machine(lantm.configure(init=init, layers=2, forget_bias=bias)))

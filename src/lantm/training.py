@@ -18,6 +18,7 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
+from lantm.cells import straighten
 from lantm.checkpoint import load_tree, save_tree, write_atomically
 from lantm.config import TrainConfig
 from lantm.data import (
@@ -289,6 +290,9 @@ def initial_machine(config: TrainConfig) -> Machine:
     if config.init == "uniform":
         machine = redraw_uniform(machine, draw_key)
         forget_bias = 1.0 if forget_bias is None else forget_bias
+    if config.init == "straight":
+        cell = straighten(machine.cell, draw_key)
+        machine = eqx.tree_at(lambda machine: machine.cell, machine, cell)
     return machine if forget_bias is None else set_forget_bias(machine, forget_bias)
 
 

@@ -2,7 +2,7 @@
 
 from lantm.cells.access import Access, Addressing, MemoryCell, MemoryState
 from lantm.cells.contract import Cell, HeadTrace, State, Trace
-from lantm.cells.lie import Gate, Head, HeadState, LieAccess, LieHeads
+from lantm.cells.lie import Gate, Head, HeadState, LieAccess, LieHeads, straighten
 from lantm.cells.lstm import Controller, LSTMCell, LSTMState
 from lantm.cells.ram import RandomAccess, TapeKeys
 
@@ -25,4 +25,5 @@ __all__ = [
     "State",
     "TapeKeys",
     "Trace",
+    "straighten",
 ]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Shaped
 
 from lantm.keyspaces import Action
 
@@ -69,6 +69,6 @@ class Cell(eqx.Module):
         """The next state, this step's output, and what happened. `write` keeps the new memory."""
 
 
-def split(vector: Float[Array, " n"], sizes: Sequence[int]) -> list[Float[Array, " _"]]:
+def split(vector: Shaped[Array, " n"], sizes: Sequence[int]) -> list[Shaped[Array, " _"]]:
     """Consecutive pieces of the given sizes."""
     return jnp.split(vector, list(accumulate(sizes))[:-1])

@@ -4,15 +4,19 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 from jaxtyping import Scalar as AnyScalar
 
-from lantm.cells.access import Access
-from lantm.cells.contract import HeadTrace, split
+from lantm.cells.access import Access, MemoryCell
+from lantm.cells.contract import Cell, HeadTrace, split
 from lantm.initialise import uniform
 from lantm.keyspaces import Action, Key, KeySpace
 from lantm.memory import Slots
 from lantm.weighting import InverseSquare, Weighting
+
+PACE = 0.3
+"""The length of a straight start's action, before a space bounds it; heads can go twice as fast."""
 
 
 class Gate(eqx.Module):
@@ -165,3 +169,26 @@ class LieAccess(Access):
         self, movement: LieMovement, weights: Float[Array, " slots"], slots: Slots
     ) -> LieHeads:
         return movement.heads
+
+
+def straighten(cell: Cell, key: PRNGKeyArray) -> Cell:
+    """The same cell with heads that at first go straight on, in the same direction.
+
+    Both heads get one short action of random direction, and what the controller's state adds to it
+    is a tenth of what it was. So keys begin as a line, whatever is written. A cell without such
+    heads stays as it is.
+    """
+    if not (isinstance(cell, MemoryCell) and isinstance(cell.access, LieAccess)):
+        return cell
+    access = cell.access
+    weight, bias = jnp.asarray(cell.interface.weight), jnp.asarray(cell.interface.bias)
+    *_, command = split(jnp.arange(cell.interface.out_features), cell.command_sizes)
+    read, write, _ = split(command, access.command_sizes)
+    for head, places in ((access.read, read), (access.write, write)):
+        _, _, action, _ = split(places, head.command_sizes)
+        direction = jax.random.normal(key, action.shape)
+        bias = bias.at[action].set(PACE * direction / jnp.linalg.norm(direction))
+        weight = weight.at[action].divide(10)
+    return eqx.tree_at(
+        lambda cell: (cell.interface.weight, cell.interface.bias), cell, (weight, bias)
+    )
