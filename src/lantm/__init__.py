@@ -11,6 +11,7 @@ from lantm.cells import (
     MemoryCell,
     RandomAccess,
     Trace,
+    straighten,
 )
 from lantm.checkpoint import load_tree, save_tree
 from lantm.config import RECIPES, TrainConfig, configure
@@ -86,6 +87,7 @@ __all__ = [
     "rmsprop",
     "save_tree",
     "score",
+    "straighten",
     "train",
     "unroll",
     "unroll_scan",
