@@ -14,7 +14,7 @@ from lantm.optimiser import OPTIMISERS
 from lantm.options import UNSET
 from lantm.tasks import TASKS
 
-INITIALISATIONS = ("straight", "fan_in", "uniform")
+INITIALISATIONS = ("fan_in", "uniform", "straight")
 LATER = {"weight_noise": 0.0}
 """Settings that earlier runs do not name, with the values they had; digests leave these out."""
 
@@ -52,7 +52,7 @@ class TrainConfig:
     grows from 0 to this."""
     averaging: float = 0.99
     """Evaluate an average of the weights over the updates, with this decay; 0: the last ones."""
-    init: str = "straight"
+    init: str = "fan_in"
     """fan_in: uniform up to 1 / sqrt(fan-in) (the paper's *); uniform: in [-1, 1] (its 1);
     straight: fan_in, but for heads that go straight on."""
     forget_bias: float | None = None
@@ -142,7 +142,6 @@ class TrainConfig:
 RECIPES: dict[str, dict[str, Any]] = {
     "default": {},
     "paper": {
-        "init": "fan_in",
         "clip": 32.0,
         "averaging": 0.0,
         "read_gate_bias": 0.0,
