@@ -135,6 +135,15 @@ def test_a_damaged_config(content, trained, capsys, tmp_path):
         assert "config.json is damaged" in refused(capsys, *command, str(run.path))
 
 
+def test_a_run_that_is_being_trained_is_refused(tiny, options, capsys, tmp_path):
+    run = lantm.Run.create(tiny(), tmp_path)
+    with run.held():
+        for arguments in (["tiny", *options, f"--out={tmp_path}"], ["--resume", str(run.path)]):
+            told = refused(capsys, "train", *arguments)
+            assert told.endswith(f"another process is training {run.path}")
+    assert not (run.path / "metrics.jsonl").exists()
+
+
 def test_a_bad_data_file_leaves_no_run(capsys, tmp_path):
     missing = str(tmp_path / "none.txt")
     refused(capsys, "train", "copy", "--data", missing, "--out", str(tmp_path / "runs"))

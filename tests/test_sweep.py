@@ -23,9 +23,8 @@ from lantm.sweep.grids import (
     parse_settings,
     read_best,
 )
-from lantm.sweep.locks import locked
 from lantm.sweep.results import add_results, collect, read_results, result_row
-from lantm.sweep.schedule import Rates, Sweep
+from lantm.sweep.schedule import Rates, Sweep, is_free
 from lantm.sweep.worker import work
 from test_cli import refused
 
@@ -292,7 +291,7 @@ def test_a_worker_that_always_dies_is_given_up(tiny, tmp_path, monkeypatch):
 def test_a_run_in_use_is_waited_for(tiny, tmp_path):
     run = lantm.Run.create(tiny(), tmp_path)
     sweep, engine = Sweep([tiny()], tmp_path), Threadless()
-    with locked(run.path / "lock"):
+    with run.held():
         sweep.fill(engine)
         work(str(run.path))
         assert engine.started == []
@@ -369,8 +368,7 @@ def test_an_interrupt_saves_and_the_same_command_goes_on(arguments, tmp_path):
     assert "stopped and saved" in told
     assert "the same command goes on" in told
     (folder,) = Path("runs").glob("tiny-*")
-    with locked(folder / "lock") as free:
-        assert free, "the worker has ended"
+    assert is_free(lantm.Run.open(folder)), "the worker has ended"
     saved = sorted((folder / "checkpoints").iterdir())[-1]
     assert saved.stem != "000000"
     assert not (folder / "result.json").exists()
@@ -382,12 +380,7 @@ def test_workers_end_with_a_sweep_that_is_killed(arguments):
     sweep.kill()
     sweep.communicate()
     (folder,) = Path("runs").glob("tiny-*")
-
-    def is_free():
-        with locked(folder / "lock") as free:
-            return free
-
-    wait_for(is_free)
+    wait_for(lambda: is_free(lantm.Run.open(folder)))
 
 
 def test_ray_with_two_nodes(arguments, tmp_path):

@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+from filelock import FileLock, Timeout
 
 from lantm.checkpoint import load_tree, write_atomically
 from lantm.config import TrainConfig
@@ -23,6 +25,10 @@ from lantm.textfile import read_batches
 
 CHECKPOINTS = ("best", "last")
 ZOO = "zoo:"
+
+
+class BusyError(ValueError):
+    """Another process trains that run."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,19 @@ class Run:
             return cls(path, TrainConfig.from_dict(content["config"]), content["digest"])
         except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
             raise ValueError(f"{file} is damaged: {error!r}") from None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """No other process trains the run in this block; a BusyError if one does already.
+
+        The system gives the run free when a process ends, however it ends.
+        """
+        try:
+            lock = FileLock(self.path / "lock").acquire(blocking=False)
+        except Timeout:
+            raise BusyError(f"another process is training {self.path}") from None
+        with lock:
+            yield
 
     @property
     def task(self) -> Task:

@@ -92,10 +92,18 @@ def finish(
 ) -> Run:
     """Train to the end, from the last checkpoint if there is one, and test the outcome.
 
-    A finished run is returned as it is.
+    A finished run is returned as it is; one that another process trains is refused.
     """
-    if run.result is not None and run.result["status"] == "finished":
-        return run
+    if run.result is None or run.result["status"] == "failed":
+        with run.held():
+            run.write_json("result.json", train_and_test(run, on_progress, on_notice))
+    return run
+
+
+def train_and_test(
+    run: Run, on_progress: Callable[[Progress], None], on_notice: Callable[[str], None]
+) -> dict[str, Any]:
+    """The result of a run; an error of numbers is recorded before it is raised."""
     trainer = Trainer(run, on_notice)
     started = time.monotonic()
     try:
@@ -107,8 +115,7 @@ def finish(
     scores = [score.to_dict() for score in evaluate(run, examples=run.config.test_examples)]
     for row in scores:
         del row["by_length"]
-    run.write_json("result.json", {"status": "finished", "seconds": seconds, "test": scores})
-    return run
+    return {"status": "finished", "seconds": seconds, "test": scores}
 
 
 class Trainer:

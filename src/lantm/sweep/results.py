@@ -17,9 +17,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from filelock import FileLock
+
 from lantm.checkpoint import write_atomically
 from lantm.runs import Run
-from lantm.sweep.locks import locked
 
 Row: TypeAlias = dict[str, Any]
 
@@ -81,7 +82,7 @@ def add_results(path: str | Path, rows: Iterable[Row]) -> list[Row]:
     """Merge rows into a file, made if need be; returns all. Several processes may do so at once."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with locked(path.with_name(path.name + ".lock"), wait=True):
+    with FileLock(path.with_name(path.name + ".lock")):
         merged = merge([*read_results(path, missing_ok=True), *rows])
         text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in merged)
         write_atomically(path, text.encode())

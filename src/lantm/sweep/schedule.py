@@ -8,11 +8,10 @@ from statistics import mean
 from typing import Any
 
 from lantm.config import TrainConfig
-from lantm.runs import Run
+from lantm.runs import BusyError, Run
 from lantm.sweep.engines import Engine
-from lantm.sweep.locks import locked
 from lantm.sweep.results import GRID_FILE, Row, add_results, read_results, result_row
-from lantm.sweep.worker import LOCK_FILE, record_failure
+from lantm.sweep.worker import record_failure
 
 ATTEMPTS = 3
 POLL_SECONDS = 0.2
@@ -84,7 +83,7 @@ class Sweep:
             if run.result is not None:
                 self.waiting.remove(run)
                 self.rows.append(result_row(run))
-            elif self.is_free(Run.create(run.config, self.root)):
+            elif is_free(Run.create(run.config, self.root)):
                 self.waiting.remove(run)
                 if not (run.path / GRID_FILE).exists():
                     run.write_json(GRID_FILE, self.grid)
@@ -93,11 +92,6 @@ class Sweep:
                 room -= 1
             if not room:
                 return
-
-    def is_free(self, run: Run) -> bool:
-        """No process is training it. The worker makes sure of that once more."""
-        with locked(run.path / LOCK_FILE) as free:
-            return free
 
     def settle(self, run: Run, problem: str | None) -> None:
         """A run ended: with a result, or it waits for its next attempt."""
@@ -112,6 +106,15 @@ class Sweep:
 
     def count(self, status: str) -> int:
         return sum(row["status"] == status for row in self.rows)
+
+
+def is_free(run: Run) -> bool:
+    """No process is training it. The worker makes sure of that once more."""
+    try:
+        with run.held():
+            return True
+    except BusyError:
+        return False
 
 
 class Rates:

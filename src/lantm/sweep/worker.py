@@ -6,11 +6,9 @@ import sys
 import threading
 
 from lantm.options import load_file
-from lantm.runs import Run
-from lantm.sweep.locks import locked
+from lantm.runs import BusyError, Run
 from lantm.training import INTERRUPTED, finish
 
-LOCK_FILE = "lock"
 LONGEST_ERROR = 300
 
 
@@ -19,12 +17,12 @@ def work(folder: str, file: str | None = None) -> None:
     if file is not None:
         load_file(file)
     run = Run.open(folder)
-    with locked(run.path / LOCK_FILE) as ours:
-        if ours:
-            try:
-                finish(run)
-            except Exception as error:  # the other runs go on
-                record_failure(run, f"{type(error).__name__}: {error}")
+    try:
+        finish(run)
+    except BusyError:
+        pass
+    except Exception as error:  # the other runs go on
+        record_failure(run, f"{type(error).__name__}: {error}")
 
 
 def record_failure(run: Run, error: str) -> None:
