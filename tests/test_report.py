@@ -227,6 +227,13 @@ def test_a_page_is_made_anew(results, tmp_path):
         assert "old" not in text
 
 
+def test_a_page_with_the_runs_of_one_grid(results, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- report runs none -->\n<!-- end -->\n")
+    assert cli.main(["report", "--update", "page.md"]) == 0
+    assert FORMATS["markdown"](table("runs", ROWS[-1:])) in page.read_text()
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -237,6 +244,7 @@ def test_a_page_is_made_anew(results, tmp_path):
         ("--grid bets", "grid must be one of best, none; got 'bets' (did you mean 'best'?)"),
         ("--update plain.md", "page must have a line <!-- report TABLE -->"),
         ("--update wrong.md", "got 'mian' (did you mean 'main'?)"),
+        ("--update other.md", "got 'bets' (did you mean 'best'?)"),
         ("--out no/x", "cannot use no/x: No such file or directory"),
         ("text.jsonl", "text.jsonl, line 1 is no result"),
         ("part.jsonl", "result 1 cannot be used"),
@@ -246,6 +254,7 @@ def test_a_page_is_made_anew(results, tmp_path):
 def test_mistakes_get_one_line(results, options, said, capsys, tmp_path):
     (tmp_path / "plain.md").write_text("no marks\n")
     (tmp_path / "wrong.md").write_text("<!-- report mian -->\n<!-- end -->\n")
+    (tmp_path / "other.md").write_text("<!-- report main bets -->\n<!-- end -->\n")
     (tmp_path / "text.jsonl").write_text("{\n")
     known = {name: row("1", 1.0)[name] for name in ("digest", "config", "status")}
     (tmp_path / "part.jsonl").write_text(json.dumps(known) + "\n")
@@ -270,5 +279,5 @@ def test_sweeps_know_the_runs_among_our_results():
 def test_the_page_has_what_the_results_give():
     page = (ROOT / "docs/reproduction.md").read_text()
     results = parse(read_results(ROOT / "results/results.jsonl"))
-    assert re.findall(r"<!-- report (\w+) -->", page) == list(TABLES)
+    assert set(re.findall(r"<!-- report (\w+)", page)) == set(TABLES)
     assert update(page, results, "best") == page, "lantm report --update docs/reproduction.md"

@@ -5,19 +5,23 @@ from collections.abc import Sequence
 
 from lantm.errors import require_one_of
 from lantm.report.render import markdown
-from lantm.report.results import Result
+from lantm.report.results import Result, of_grid
 from lantm.report.tables import TABLES
 
-BLOCK = re.compile(r"(^<!-- report (\S+) -->\n).*?(^<!-- end -->$)", re.S | re.M)
+BLOCK = re.compile(r"(^<!-- report (\S+)(?: (\S+))? -->\n).*?(^<!-- end -->$)", re.S | re.M)
 
 
 def update(page: str, results: Sequence[Result], checkpoint: str) -> str:
-    """The page with every table between `<!-- report TABLE -->` and `<!-- end -->` made anew."""
+    """The page with every table between `<!-- report TABLE -->` and `<!-- end -->` made anew.
+
+    `<!-- report TABLE GRID -->` has only the runs of that grid.
+    """
 
     def block(match: re.Match[str]) -> str:
-        begin, name, end = match.groups()
+        begin, name, grid, end = match.groups()
         require_one_of("table", name, TABLES)
-        return f"{begin}\n{markdown(TABLES[name](results, checkpoint))}\n{end}"
+        chosen = results if grid is None else of_grid(results, grid)
+        return f"{begin}\n{markdown(TABLES[name](chosen, checkpoint))}\n{end}"
 
     made, count = BLOCK.subn(block, page)
     if not count:
