@@ -383,7 +383,7 @@ def test_workers_end_with_a_sweep_that_is_killed(arguments):
     wait_for(lambda: is_free(lantm.Run.open(folder)))
 
 
-def test_ray_with_two_nodes(arguments, tmp_path):
+def test_ray_with_two_nodes_and_a_worker_that_is_killed(arguments, tmp_path):
     pytest.importorskip("ray", reason="Ray is not installed")
     Path("file.py").write_text(ON_A_NODE.format(file=TINY, folder=str(tmp_path)))
     command = [*arguments, "--seeds", "1", "2", "--file", "file.py", "--engine", "ray"]
@@ -396,14 +396,21 @@ def test_ray_with_two_nodes(arguments, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert [row["status"] for row in read_results("runs/results.jsonl")] == ["finished"] * 2
+    assert (tmp_path / "killed").exists()
     assert len(list(tmp_path.glob("node-*"))) == 2
 
 
 ON_A_NODE = """
-import pathlib, runpy, ray
+import os, pathlib, runpy, signal, ray
 runpy.run_path({file!r})
 if ray.is_initialized():
-    pathlib.Path({folder!r}, "node-" + ray.get_runtime_context().get_node_id()).touch()
+    folder = pathlib.Path({folder!r})
+    try:
+        (folder / "killed").touch(exist_ok=False)
+    except FileExistsError:
+        (folder / ("node-" + ray.get_runtime_context().get_node_id())).touch()
+    else:
+        os.kill(os.getpid(), signal.SIGKILL)
 """
 
 CLUSTER = """
