@@ -40,6 +40,31 @@ def test_freed_memory_is_kept(first, env, kept):
     assert (float(found.stdout) < 10) == kept
 
 
+PRODUCT = """
+import jax
+from lantm import cli
+def main():
+    x, y = jax.random.normal(jax.random.key(0), (2, 2048, 128))
+    print(jax.jit(lambda x, y: x.T @ y)(x, y).tobytes().hex())
+cli.main = main
+cli.start()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="a setting of Linux")
+def test_the_program_computes_the_same_on_any_number_of_cores():
+    env = {name: text for name, text in os.environ.items() if name != "NPROC"}
+
+    def product(**more):
+        words = [sys.executable, "-c", PRODUCT]
+        return subprocess.check_output(words, env={**env, **more})  # noqa: S603
+
+    with one_core():
+        alone = product()
+    assert product() == alone
+    assert product(NPROC="2") != alone, "the choice is the user's"
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="a setting of Linux")
 def test_one_core():
     before = cores()

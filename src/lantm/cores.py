@@ -1,4 +1,4 @@
-"""Processes: on one core with one thread, to be compared or run side by side; their memory."""
+"""Processes: with one thread, on one core, to be compared or run side by side; their memory."""
 
 import ctypes
 import os
@@ -10,8 +10,11 @@ KEEPING = {"MMAP_THRESHOLD": (-3, 32 << 20), "TRIM_THRESHOLD": (-1, 1 << 30)}
 """Settings of glibc's allocator, with the numbers that `mallopt` knows them by: freed memory is
 kept, instead of thousands of pages that the system has to clear for every training step."""
 
+ONE_THREAD = {"NPROC": "1"}
+"""The environment in which XLA adds in the same order whatever the number of cores."""
+
 SINGLE = {
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    **ONE_THREAD,
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lantm.cli import bench, evaluate, explore, figure, report, sweep, train
 from lantm.cli.common import Run
-from lantm.cores import keep_memory
+from lantm.cores import ONE_THREAD, keep_memory
 from lantm.errors import require_one_of
 from lantm.options import Parser, fail, load_file
 
@@ -50,8 +50,13 @@ def build_parser(asked: Sequence[str] = ()) -> Parser:
 
 
 def start() -> None:
-    """The `lantm` program. Compiled programs are kept, so that a second start is quick."""
+    """The `lantm` program.
+
+    It computes with one thread, so that a command gives the same numbers on any number of cores.
+    Compiled programs are kept, so that a second start is quick.
+    """
     keep_memory()
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lantm"
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
+    for name, usual in {**ONE_THREAD, "JAX_COMPILATION_CACHE_DIR": str(cache)}.items():
+        os.environ.setdefault(name, usual)
     raise SystemExit(main())
