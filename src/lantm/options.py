@@ -35,14 +35,17 @@ class Parser(argparse.ArgumentParser):
         return found
 
 
-def add_options(parser: argparse.ArgumentParser, config: type, skip: tuple[str, ...] = ()) -> None:
-    """An option for every field, absent from the result unless given."""
-    docs, hints = field_docs(config), typing.get_type_hints(config)
-    for field in dataclasses.fields(config):
+def add_options(parser: argparse.ArgumentParser, usual: Any, skip: tuple[str, ...] = ()) -> None:
+    """An option for every field of a dataclass, absent from the result unless given.
+
+    The help shows the values that `usual` has.
+    """
+    docs, hints = field_docs(type(usual)), typing.get_type_hints(type(usual))
+    for field in dataclasses.fields(usual):
         if field.name not in skip:
             kind = plain_type(hints[field.name])
-            default = field.default
-            told = "" if default in (None, dataclasses.MISSING) else f" [{default}]"
+            value = getattr(usual, field.name)
+            told = "" if value is None else f" [{value}]"
             settings: dict[str, Any] = {
                 "default": argparse.SUPPRESS,
                 "help": (docs.get(field.name, "") + told).replace("%", "%%"),

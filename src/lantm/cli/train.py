@@ -29,8 +29,9 @@ def add(command: Add) -> None:
     train.add_argument("--resume", metavar="RUN", help="go on with the run in this directory")
     train.add_argument("--recipe", default="default", help=f"one of {', '.join(RECIPES)}")
     train.add_argument("--out", metavar="DIR", default="runs", help="where runs are kept [runs]")
-    add_options(train, ModelConfig)
-    add_options(train, TrainConfig, skip=("task", "model"))
+    usual = TrainConfig()
+    add_options(train, usual.model)
+    add_options(train, usual, skip=("task", "model"))
 
 
 def run_train(found: argparse.Namespace) -> int:
