@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shlex
 import shutil
 import struct
@@ -92,6 +93,14 @@ def copy_of(run, folder):
 )
 def test_mistakes_get_one_line(command, said, capsys):
     assert said in refused(capsys, *shlex.split(command))
+
+
+def test_help_shows_the_values_of_the_default_recipe(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["train", "--help"])
+    told = capsys.readouterr().out
+    for option, value in (("--read-gate-bias", "-2.0"), ("--clip", "1.0")):
+        assert re.search(rf"^ *{option} FLOAT[^\[]*\[{value}\]", told, re.M)
 
 
 def test_a_folder_that_cannot_be_written_to(capsys, tmp_path):

@@ -31,7 +31,7 @@ def row(digest, coarse=None, *, task="copy", model="lantm", regime="small", grid
         for part in ([] if coarse is None else [coarse * share])
     ]
     ended = {"status": "finished"} if scores else {"status": "failed", "error": "a | b_%"}
-    config = {"task": task, "model": model, "regime": regime, "seed": 1, **more}
+    config = {"task": task, "model": model, "regime": regime, "seed": 1, "batches": 10, **more}
     told = {"command": f"lantm train {task}", "seconds": 7.4, "test": scores, "versions": {}}
     return {"digest": digest, "grid": grid, "config": config} | told | ended
 
@@ -242,18 +242,23 @@ def test_a_page_with_the_runs_of_one_grid(results, tmp_path):
         ("--format html", "format must be one of terminal, markdown, csv, latex; got 'html'"),
         ("--checkpoint bst", "got 'bst' (did you mean 'best'?)"),
         ("--grid bets", "grid must be one of best, none; got 'bets' (did you mean 'best'?)"),
-        ("--update plain.md", "page must have a line <!-- report TABLE -->"),
+        ("--update plain.md", "page must have lines <!-- report TABLE -->"),
+        ("--update open.md", "page must have lines <!-- report TABLE -->"),
+        ("--update wrong.md --table main", "--update makes what its page asks for; got --table"),
         ("--update wrong.md", "got 'mian' (did you mean 'main'?)"),
         ("--update other.md", "got 'bets' (did you mean 'best'?)"),
         ("--out no/x", "cannot use no/x: No such file or directory"),
         ("text.jsonl", "text.jsonl, line 1 is no result"),
-        ("part.jsonl", "result 1 cannot be used"),
+        ("part.jsonl", "part.jsonl, line 1 is no result: a row must have a grid"),
         ("untested.jsonl", "result 1 has no 2x score of the checkpoint best"),
     ],
 )
 def test_mistakes_get_one_line(results, options, said, capsys, tmp_path):
     (tmp_path / "plain.md").write_text("no marks\n")
     (tmp_path / "wrong.md").write_text("<!-- report mian -->\n<!-- end -->\n")
+    (tmp_path / "open.md").write_text(
+        "<!-- report main -->\nkeep this\n<!-- report runs -->\n<!-- end -->\n"
+    )
     (tmp_path / "other.md").write_text("<!-- report main bets -->\n<!-- end -->\n")
     (tmp_path / "text.jsonl").write_text("{\n")
     known = {name: row("1", 1.0)[name] for name in ("digest", "config", "status")}

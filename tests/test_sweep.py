@@ -1,6 +1,9 @@
 """Sweeps: every run of a grid is trained once, whatever happens to processes."""
 
 import collections
+import functools
+import json
+import operator
 import os
 import signal
 import subprocess
@@ -174,6 +177,8 @@ def test_own_grid(tmp_path):
         ("grid = {lr = 0.1}", "own.toml: grid.lr must be a list of values, got 0.1"),
         ("grid = {rate = [0.1]}", "own.toml: setting must be one of"),
         ('grid = {lr = ["x"]}', "own.toml: lr must be of type float, got 'x'"),
+        ("base = 5", "own.toml: base must be a table of settings, got 5"),
+        ("[[grid]]", "own.toml: grid must be a table of settings, got [{}]"),
         ("[gird]", "own.toml: table must be one of base, grid; got 'gird' (did you mean 'grid'?)"),
         ('base = {model = "lstm", sharpen = true}', "own.toml: sharpen is only for ram"),
     ],
@@ -193,6 +198,13 @@ def test_bad_grid_files(text, said, tmp_path, capsys):
         ("sweep best --tasks priority_sort_symbols", "task of the grid best must be one of"),
         ("sweep paper --models lantn", "did you mean 'lantm'?"),
         ("sweep paper --regime tiny", "regime must be one of small, large"),
+        ("sweep best --models lantn --dry-run", "did you mean 'lantm'?"),
+        ("sweep best --regime tiny --dry-run", "regime must be one of small, large"),
+        ("sweep best --set lr", "a setting must be NAME=VALUE, got 'lr'"),
+        ("sweep default --set data=none.txt --dry-run", "none.txt: cannot be read: No such file"),
+        ("sweep best --dry-run --workers -1", "workers must be a whole number of at least 1"),
+        ("sweep best --dry-run --engine slurm", "engine must be one of local, ray"),
+        ("sweep --collect", "--collect needs a folder of runs, got runs"),
         ("sweep best --set lr=x", "lr must be of type float, got 'x'"),
         ("sweep best --set lrr=1", "did you mean 'lr'?"),
         ("sweep best --models lstm --action-interpolation", "action_interpolation is only for"),
@@ -229,11 +241,39 @@ def test_results_are_rebuilt_from_runs(trained, capsys):
     assert row["config"] == trained.config.flat()
 
 
-@pytest.mark.parametrize("line", ["{", "[]", "{}", '{"digest": "1"}'])
+@pytest.mark.parametrize("line", [b"{", b"[]", b"{}", b'{"digest": "1"}', b"\xff"])
 def test_damaged_results_are_named(line, tmp_path):
-    (tmp_path / "results.jsonl").write_text(line + "\n")
+    (tmp_path / "results.jsonl").write_bytes(line + b"\n")
     with pytest.raises(ValueError, match=r"results.jsonl, line 1 is no result"):
         read_results("results.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ((), "status", None),
+        ((), "seconds", "7"),
+        ((), "grid", ["best"]),
+        ((), "command", 5),
+        (("config",), "task", ["copy"]),
+        (("config",), "batches", None),
+        (("test", 0), "fine", "1"),
+        (("test",), 0, 5),
+    ],
+)
+def test_rows_have_fields_of_their_types(part, name, value, trained, tmp_path):
+    row = json.loads(json.dumps(result_row(trained)))
+    functools.reduce(operator.getitem, part, row)[name] = value
+    (tmp_path / "results.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(ValueError, match=r"line 1 is no result: .*(cannot be|must be)"):
+        read_results("results.jsonl")
+
+
+@pytest.mark.parametrize("content", [b"{", b"{}", b"[]", b'{"status": "done"}', b"\xff"])
+def test_a_damaged_result_of_a_run_is_named(content, tiny, tmp_path, capsys):
+    run = lantm.Run.create(tiny(), tmp_path / "runs")
+    (run.path / "result.json").write_bytes(content)
+    assert "result.json is damaged" in refused(capsys, "sweep", "--collect")
 
 
 # ---- the schedule
@@ -317,10 +357,10 @@ def test_expected_time(tiny, tmp_path):
 
 
 def test_dry_run_trains_nothing(capsys):
-    command = "sweep best --dry-run --tasks copy --seeds 1 2 --workers 2"
+    command = "sweep best --dry-run --tasks copy --seeds 1 2 --workers 2 --name again"
     assert cli.main(command.split()) == 0
     told = capsys.readouterr().out
-    assert "28 runs of the grid best; 0 finished, 0 failed, 0 running, 28 waiting" in told
+    assert "28 runs of the grid again; 0 finished, 0 failed, 0 running, 28 waiting" in told
     assert "with 2 at a time" in told
     assert not Path("runs").exists()
 

@@ -86,7 +86,14 @@ class Run:
     def result(self) -> dict[str, Any] | None:
         """What `result.json` says, once the run has ended."""
         path = self.path / "result.json"
-        return json.loads(path.read_text()) if path.exists() else None
+        if not path.exists():
+            return None
+        try:
+            result = json.loads(path.read_bytes())
+            require_one_of("status", result["status"], ("finished", "failed"))
+            return result
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} is damaged: {error!r}") from None
 
     def metrics(self) -> Iterator[dict[str, Any]]:
         """One row for every logged batch; a line cut off by a crash is left out."""

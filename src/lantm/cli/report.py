@@ -16,8 +16,8 @@ def add(command: Add) -> None:
     report.add_argument(
         "results", nargs="?", default=RESULTS, help="a file of results [%(default)s]"
     )
-    report.add_argument("--table", default="main", help=f"{', '.join(TABLES)} [main]")
-    report.add_argument("--format", default="terminal", help=f"{', '.join(FORMATS)} [terminal]")
+    report.add_argument("--table", help=f"{', '.join(TABLES)} [main]")
+    report.add_argument("--format", help=f"{', '.join(FORMATS)} [terminal]")
     report.add_argument("--out", metavar="FILE", help="write the table there")
     report.add_argument(
         "--heatmap", metavar="FILE", help="draw there what interpolation of actions changes"
@@ -30,8 +30,9 @@ def add(command: Add) -> None:
 
 
 def run_report(found: argparse.Namespace) -> int:
-    require_one_of("table", found.table, TABLES)
-    require_one_of("format", found.format, FORMATS)
+    table, shape = found.table or "main", found.format or "terminal"
+    require_one_of("table", table, TABLES)
+    require_one_of("format", shape, FORMATS)
     results = parse(read_results(found.results), found.checkpoint)
     if found.grid:
         results = of_grid(results, found.grid)
@@ -39,11 +40,14 @@ def run_report(found: argparse.Namespace) -> int:
         draw_differences(best(results)).savefig(found.heatmap, dpi=120)
         print(f"heat map: {found.heatmap}")
     if found.update:
+        for name in ("table", "format", "out", "grid"):
+            if getattr(found, name) is not None:
+                raise ValueError(f"--update makes what its page asks for; got --{name} too")
         page = Path(found.update)
         page.write_text(update(page.read_text(), results, found.checkpoint))
         print(f"tables: {page}")
         return 0
-    text = FORMATS[found.format](TABLES[found.table](results, found.checkpoint))
+    text = FORMATS[shape](TABLES[table](results, found.checkpoint))
     if found.out:
         Path(found.out).write_text(text)
         print(f"table: {found.out}")

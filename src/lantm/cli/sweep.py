@@ -16,11 +16,11 @@ from lantm.cli.common import Add, accuracies, say
 from lantm.config import TrainConfig
 from lantm.evaluation import percent
 from lantm.runs import Run, zoo_names
-from lantm.sweep.engines import Engine, available_cores, make_engine
+from lantm.sweep.engines import Engine, available_cores, make_engine, require_engine
 from lantm.sweep.grids import GRIDS, LIE_MODELS, find_grid, parse_settings
-from lantm.sweep.results import Row, add_results, collect, read_results, result_row
+from lantm.sweep.results import Row, add_results, collect, merge, read_results, result_row
 from lantm.sweep.schedule import Rates, Sweep, last_row
-from lantm.training import INTERRUPTED
+from lantm.training import INTERRUPTED, open_stream
 
 SHARES = ("coarse", "validation_coarse")
 
@@ -40,6 +40,7 @@ def add(command: Add) -> None:
     sweep.add_argument(
         "--set", nargs="+", default=[], metavar="NAME=VALUE", help="a setting for every run"
     )
+    sweep.add_argument("--name", help="what results call the grid [its own name]")
     sweep.add_argument("--out", metavar="DIR", default="runs", help="where runs are kept [runs]")
     sweep.add_argument("--results", metavar="FILE", help="results as JSON [DIR/results.jsonl]")
     sweep.add_argument("--dry-run", action="store_true", help="only say what there is to do")
@@ -56,24 +57,26 @@ def run_sweep(found: argparse.Namespace) -> int:
     console = Console()
     results = Path(found.results or Path(found.out) / "results.jsonl")
     if found.collect:
+        if not Path(found.out).is_dir():
+            raise ValueError(f"--collect needs a folder of runs, got {found.out}")
         rows = add_results(results, collect(found.out))
         say(console, f"{len(rows)} results in {results}")
         return 0
     if found.grid is None:
         raise ValueError(f"grid must be given: {', '.join(GRIDS)}, or a file: FILE.toml")
+    require_engine(found.engine, found.workers, found.address)
     sweep = Sweep(
         choose(found),
         found.out,
-        grid=Path(found.grid).stem,
+        grid=found.name or Path(found.grid).stem,
         results=results,
         retry=found.retry,
     )
-    rates = known_rates(sweep)
     total = len(sweep.waiting) + len(sweep.rows)
     say(console, f"{total} runs of the grid {sweep.grid}; {standing(sweep)}")
     if found.dry_run:
         slots = found.workers or available_cores()
-        say(console, f"{duration(rates.left(sweep, slots))} with {slots} at a time")
+        say(console, f"{duration(known_rates(sweep).left(sweep, slots))} with {slots} at a time")
         return 0
     engine = make_engine(found.engine, found.workers, found.file, found.address)
     try:
@@ -82,7 +85,7 @@ def run_sweep(found: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         say(console, f"stopped and saved ({standing(sweep)}); the same command goes on")
         return INTERRUPTED
-    say(console, f"{standing(sweep)}; results in {results}")
+    say(console, f"{standing(sweep)}; for tables: lantm report {results}")
     return 0
 
 
@@ -100,7 +103,10 @@ def choose(found: argparse.Namespace) -> list[TrainConfig]:
     if found.action_interpolation and found.grid in GRIDS:
         asked["models"] = found.models or LIE_MODELS
     given = {name: values for name, values in asked.items() if values is not None}
-    return find_grid(found.grid)._replace(**given).configs(overrides)
+    configs = find_grid(found.grid)._replace(**given).configs(overrides)
+    for config in {(c.task, c.data): c for c in configs if c.data is not None}.values():
+        open_stream(config)  # a bad data file is refused before there is a run
+    return configs
 
 
 # ---- what there is to tell
@@ -108,9 +114,8 @@ def choose(found: argparse.Namespace) -> list[TrainConfig]:
 
 def known_rates(sweep: Sweep) -> Rates:
     """From the results so far, else from the ready-trained machines."""
-    rows = sweep.rows + read_results(sweep.results, missing_ok=True)
-    finished = [row for row in rows if row["status"] == "finished"]
-    return Rates(finished or [result_row(Run.open(name)) for name in zoo_names()])
+    rates = Rates(merge([*read_results(sweep.results, missing_ok=True), *sweep.rows]))
+    return rates if rates.seconds else Rates(result_row(Run.open(name)) for name in zoo_names())
 
 
 def standing(sweep: Sweep) -> str:
@@ -154,8 +159,11 @@ def overview(
     sweep: Sweep, engine: Engine, console: Console
 ) -> Iterator[tuple[Callable[[Row], None], Callable[[], None]]]:
     """A live picture on a terminal; everywhere a line for each run that ends."""
+    rates = known_rates(sweep)
 
     def on_row(row: Row) -> None:
+        nonlocal rates
+        rates = known_rates(sweep)
         say(console, f"{label(row)} {row['digest']}: {outcome(row)} ({standing(sweep)})")
 
     if not console.is_terminal:
@@ -166,13 +174,13 @@ def overview(
 
         def on_poll() -> None:
             if time.monotonic() > shown[0] + 1:
-                live.update(picture(sweep, engine), refresh=True)
+                live.update(picture(sweep, engine, rates), refresh=True)
                 shown[0] = time.monotonic()
 
         yield on_row, on_poll
 
 
-def picture(sweep: Sweep, engine: Engine) -> Group:
+def picture(sweep: Sweep, engine: Engine, rates: Rates) -> Group:
     """The runs in progress, and how far everything is."""
     table = Table("running", "batch", "loss", "right", "2x")
     for run in sweep.running.values():
@@ -180,5 +188,5 @@ def picture(sweep: Sweep, engine: Engine) -> Group:
         shares = (f"{row[name]:.0%}" if name in row else "-" for name in SHARES)
         loss = f"{row['loss']:.4f}" if "loss" in row else "-"
         table.add_row(run.path.name, f"{row['batch']}/{run.config.batches}", loss, *shares)
-    left = duration(known_rates(sweep).left(sweep, engine.slots))
+    left = duration(rates.left(sweep, engine.slots))
     return Group(table, Text(f"{standing(sweep)}, {left} left"))

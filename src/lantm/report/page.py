@@ -8,6 +8,7 @@ from lantm.report.render import markdown
 from lantm.report.results import Result, of_grid
 from lantm.report.tables import TABLES
 
+MARK = re.compile(r"^<!-- report .*-->$", re.M)
 BLOCK = re.compile(r"(^<!-- report (\S+)(?: (\S+))? -->\n).*?(^<!-- end -->$)", re.S | re.M)
 
 
@@ -24,6 +25,6 @@ def update(page: str, results: Sequence[Result], checkpoint: str) -> str:
         return f"{begin}\n{markdown(TABLES[name](chosen, checkpoint))}\n{end}"
 
     made, count = BLOCK.subn(block, page)
-    if not count:
-        raise ValueError("page must have a line <!-- report TABLE -->, and later one <!-- end -->")
+    if not count or count != len(MARK.findall(page)):
+        raise ValueError("page must have lines <!-- report TABLE -->, each with an <!-- end -->")
     return made

@@ -57,21 +57,16 @@ def parse(rows: Iterable[Mapping[str, Any]], checkpoint: str = "best") -> list[R
 
 
 def _parse(row: Mapping[str, Any], checkpoint: str) -> Result:
-    try:
-        config, failed = row["config"], row["status"] == "failed"
-        scores = [score for score in row["test"] if score["checkpoint"] == checkpoint]
-        result = Result(
-            Cell(
-                config["task"], config["model"], config["regime"], bool(config.get(INTERPOLATION))
-            ),
-            row["grid"] or "none",
-            row["command"],
-            row["seconds"],
-            (row.get("error") or "failed") if failed else None,
-            {s["source"]: Accuracy(s["fine"], s["coarse"]) for s in scores if not failed},
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"result {row['digest']} cannot be used: {error!r}") from None
+    config, failed = row["config"], row["status"] == "failed"
+    scores = [score for score in row["test"] if score["checkpoint"] == checkpoint]
+    result = Result(
+        Cell(config["task"], config["model"], config["regime"], bool(config.get(INTERPOLATION))),
+        row["grid"] or "none",
+        row["command"],
+        row["seconds"],
+        (row.get("error") or "failed") if failed else None,
+        {s["source"]: Accuracy(s["fine"], s["coarse"]) for s in scores if not failed},
+    )
     if not failed and result.twice is None:
         raise ValueError(f"result {row['digest']} has no 2x score of the checkpoint {checkpoint}")
     return result

@@ -151,15 +151,18 @@ class Ray:
         self.ray.shutdown()
 
 
+def require_engine(name: str, workers: int | None = None, address: str | None = None) -> None:
+    """There is such an engine, and it can have these settings."""
+    require_one_of("engine", name, ["local", "ray"])
+    if workers is not None:
+        require_positive(workers=workers)
+    if address is not None and name != "ray":
+        raise ValueError(f"--address is only for the engine ray, got {address} for {name}")
+
+
 def make_engine(
     name: str, workers: int | None = None, file: str | None = None, address: str | None = None
 ) -> Engine:
     """An engine by name."""
-    require_one_of("engine", name, ["local", "ray"])
-    if workers is not None:
-        require_positive(workers=workers)
-    if name == "ray":
-        return Ray(workers, file, address)
-    if address is not None:
-        raise ValueError(f"--address is only for the engine ray, got {address} for local")
-    return Local(workers, file)
+    require_engine(name, workers, address)
+    return Ray(workers, file, address) if name == "ray" else Local(workers, file)

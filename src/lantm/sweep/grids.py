@@ -14,6 +14,7 @@ from lantm.data import REGIMES
 from lantm.errors import require_one_of
 from lantm.models import MODELS, ModelConfig
 from lantm.options import UNSET, plain_type, reader
+from lantm.tasks import TASKS
 
 LIE_MODELS = tuple(name for name, design in MODELS.items() if design.access == "lie")
 CELL = ("task", "model", "regime")
@@ -39,6 +40,13 @@ class Grid(NamedTuple):
 
     def configs(self, overrides: Settings | None = None) -> list[TrainConfig]:
         """Every run of the grid once; overrides hold for all of them."""
+        for name, values, known in (
+            ("task", self.tasks, TASKS),
+            ("model", self.models, MODELS),
+            ("regime", self.regimes, REGIMES),
+        ):
+            for value in values:
+                require_one_of(name, value, known)
         found = [
             configure(self.recipe, **dict(zip(CELL, cell, strict=True)) | tried | (overrides or {}))
             for cell in product(self.tasks, self.models, self.regimes)
@@ -125,8 +133,10 @@ def find_grid(name: str) -> Grid:
 def read_grid(path: Path) -> Grid:
     """The grid of a file: `base` are settings of every run, each list of `grid` is varied."""
     content = tomllib.loads(path.read_text())
-    for key in content:
+    for key, table in content.items():
         require_one_of("table", key, ["base", "grid"])
+        if not isinstance(table, dict):
+            raise ValueError(f"{key} must be a table of settings, got {table!r}")
     base, axes = content.get("base", {}), content.get("grid", {})
     recipe = base.pop("recipe", "default")
     for name, values in axes.items():
@@ -148,6 +158,9 @@ def read_grid(path: Path) -> Grid:
 def parse_settings(texts: Iterable[str]) -> Settings:
     """Settings from words such as `lr=0.02`."""
     pairs = [text.partition("=") for text in texts]
+    for name, equals, _ in pairs:
+        if not equals:
+            raise ValueError(f"a setting must be NAME=VALUE, got {name!r}")
     return {name: parse_setting(name, value) for name, _, value in pairs}
 
 

@@ -23,6 +23,19 @@ from lantm.checkpoint import write_atomically
 from lantm.runs import Run
 
 Row: TypeAlias = dict[str, Any]
+ROW = {
+    "digest": str,
+    "grid": str | None,
+    "config": dict,
+    "command": str,
+    "status": str,
+    "seconds": float | int | None,
+    "test": list,
+    "versions": dict,
+}
+CONFIG = {"task": str, "model": str, "regime": str, "seed": int, "batches": int}
+SCORE = {"checkpoint": str, "source": int | str, "fine": float | int, "coarse": float | int}
+"""The types of what every row has, of what its config has at least, and its test scores."""
 
 GRID_FILE = "grid.json"
 """In a run directory: the grid that its sweep trained."""
@@ -68,14 +81,32 @@ def read_results(path: str | Path, *, missing_ok: bool = False) -> list[Row]:
     if missing_ok and not Path(path).exists():
         return []
     rows = []
-    for number, line in enumerate(Path(path).read_text().splitlines(), start=1):
+    for number, line in enumerate(Path(path).read_bytes().splitlines(), start=1):
         try:
-            row = json.loads(line)
-            order(row)
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise ValueError(f"{path}, line {number} is no result: {error!r}") from None
-        rows.append(row)
+            rows.append(checked_row(json.loads(line)))
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number} is no result: {error}") from None
     return rows
+
+
+def checked_row(row: Any) -> Row:
+    """What a line of a file says, if it is a row."""
+    require_fields("a row", row, ROW)
+    require_fields("config", row["config"], CONFIG)
+    for score in row["test"]:
+        require_fields("a test score", score, SCORE)
+    return row
+
+
+def require_fields(name: str, found: Any, kinds: dict[str, Any]) -> None:
+    """It has these fields, of these types."""
+    if not isinstance(found, dict):
+        raise ValueError(f"{name} must be an object, got {found!r}")
+    for field, kind in kinds.items():
+        if field not in found:
+            raise ValueError(f"{name} must have a {field}")
+        if not isinstance(found[field], kind):
+            raise ValueError(f"{field} of {name} cannot be {found[field]!r}")
 
 
 def add_results(path: str | Path, rows: Iterable[Row]) -> list[Row]:

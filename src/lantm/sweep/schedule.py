@@ -123,7 +123,7 @@ class Rates:
     def __init__(self, rows: Iterable[Row]):
         known: dict[tuple[Any, ...], list[float]] = defaultdict(list)
         for row in rows:
-            if row["status"] == "finished":
+            if row["status"] == "finished" and row["seconds"] is not None:
                 config = row["config"]
                 for likeness in similar(config["task"], config["model"]):
                     known[likeness].append(row["seconds"] / config["batches"])
