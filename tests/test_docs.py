@@ -27,9 +27,10 @@ def python_blocks(page: Path) -> str:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if python_blocks(page)], ids=lambda page: page.name
 )
-def test_code_of_a_page_runs(page, tmp_path):
-    """All blocks of a page in one namespace, in which `folder` is an empty directory."""
-    names = {"folder": tmp_path, "__name__": "page"}
+def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
+    """All blocks of a page in one namespace, in an empty directory."""
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "page"}
     with jax.enable_x64(False):  # as for a reader, and as the machines of the zoo are
         exec(compile(python_blocks(page), str(page), "exec"), names)  # noqa: S102
     finder = doctest.DocTestFinder(recurse=False)
@@ -61,6 +62,29 @@ def test_options_of_commands_exist(command, capsys):
     lines = [line for page in PAGES for line in page.read_text().splitlines()]
     used = [line.split("  ")[0] for line in lines if re.search(rf"\blantm {command}\b", line)]
     assert [o for line in used for o in re.findall(r"--[a-z][a-z-]*", line) if o not in known] == []
+
+
+def test_the_readme_has_every_task_with_its_example_and_sizes():
+    readme = (ROOT / "README.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| `([^`]+)`.* \| (\d+) to (\d+) ", readme, re.M)
+    examples = {name: re.search(r"'(.*)'", task.__doc__) for name, task in lantm.TASKS.items()}
+    assert rows == [
+        (name, examples[name][1], str(task.smallest), str(task.largest))
+        for name, task in lantm.TASKS.items()
+    ]
+
+
+def test_imports_follow_the_order_of_the_contributing_guide():
+    guide = (ROOT / "CONTRIBUTING.md").read_text()
+    listed = re.search(r"From the ground up: (.*?)\.\s+A file", guide, re.S)
+    assert listed is not None
+    order = re.findall(r"`(\w+)`", listed[1])
+    assert sorted(order) == sorted({module.split(".")[1] for module in MODULES})
+    for module in MODULES:
+        source = Path(importlib.import_module(module).__file__).read_text()
+        names = re.findall(r"^from lantm\.(\w+)", source, re.M)
+        own = module.split(".")[1]
+        assert [name for name in names if order.index(name) > order.index(own)] == [], module
 
 
 def test_own_space_example(capsys):
