@@ -113,7 +113,13 @@ def test_failed_runs_are_no_successes():
     assert line(found, "best", "small", "yes", "copy")["lantm"] == "0 of 1 (100)"
     assert line(found, "none", "small", "no", "copy")["lstm"] == "1 of 1 (0)", "90 % is enough"
     assert line(found, "best", "large", "no", "reverse")["slantm"] == EMPTY
-    assert len(found.rows) == 4
+    assert len(found.rows) == 8
+
+
+def test_successes_are_summed_over_tasks():
+    found = table("success", [*ROWS, row("7", 1.0, task="double")])
+    assert line(found, "best", "small", "no", "all tasks")["lantm"] == "2 of 4"
+    assert line(found, "best", "large", "no", "all tasks")["lantm"] == "0 of 1"
 
 
 def test_every_run_has_a_line():

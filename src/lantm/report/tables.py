@@ -26,6 +26,7 @@ CHECKPOINT = {
     "best": "The checkpoint of a run was selected on validation problems.",
     "last": "The checkpoint of a run is its last.",
 }
+ALL = "all tasks"
 NOT_RUN = f"{EMPTY} was not run."
 COLUMNS = ("fine", "coarse", "paper fine", "paper coarse", "n")
 
@@ -93,9 +94,13 @@ def _pair(parts: Sequence[str]) -> str:
 
 
 def success_table(results: Sequence[Result], checkpoint: str) -> Table:
-    """How many runs learned their task, for every grid, task and model."""
-    runs = Counter((r.grid, r.cell) for r in results)
-    solved = Counter((r.grid, r.cell) for r in results if r.twice and r.twice.coarse >= SOLVED)
+    """How many runs learned their task, for every grid, task and model, and for all tasks."""
+    runs: Counter[tuple[str, Cell]] = Counter()
+    solved: Counter[tuple[str, Cell]] = Counter()
+    for result in results:
+        for cell in (result.cell, result.cell._replace(task=ALL)):
+            runs[result.grid, cell] += 1
+            solved[result.grid, cell] += bool(result.twice and result.twice.coarse >= SOLVED)
 
     def entry(grid: str, cell: Cell) -> str:
         if not runs[grid, cell]:
