@@ -312,6 +312,7 @@ def test_files_of_a_run(trained):
         "checkpoints/000015.safetensors",
         "checkpoints/000020.safetensors",
         "config.json",
+        "lock",
         "metrics.jsonl",
         "result.json",
         "weights",
