@@ -199,7 +199,10 @@ def test_bad_grid_files(text, said, tmp_path, capsys):
         ("sweep paper --models lantn", "did you mean 'lantm'?"),
         ("sweep paper --regime tiny", "regime must be one of small, large"),
         ("sweep best --models lantn --dry-run", "did you mean 'lantm'?"),
-        ("sweep best --regime tiny --dry-run", "regime must be one of small, large"),
+        (
+            "sweep best --regime tiny --dry-run",
+            "regime of the grid best must be one of small, large",
+        ),
         ("sweep best --set lr", "a setting must be NAME=VALUE, got 'lr'"),
         ("sweep default --set data=none.txt --dry-run", "none.txt: cannot be read: No such file"),
         ("sweep best --dry-run --workers -1", "workers must be a whole number of at least 1"),

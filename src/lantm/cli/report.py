@@ -30,6 +30,9 @@ def add(command: Add) -> None:
 
 
 def run_report(found: argparse.Namespace) -> int:
+    for name in ("table", "format", "out", "grid") if found.update else ():
+        if getattr(found, name) is not None:
+            raise ValueError(f"--update makes what its page asks for; got --{name} too")
     table, shape = found.table or "main", found.format or "terminal"
     require_one_of("table", table, TABLES)
     require_one_of("format", shape, FORMATS)
@@ -40,9 +43,6 @@ def run_report(found: argparse.Namespace) -> int:
         draw_differences(best(results)).savefig(found.heatmap, dpi=120)
         print(f"heat map: {found.heatmap}")
     if found.update:
-        for name in ("table", "format", "out", "grid"):
-            if getattr(found, name) is not None:
-                raise ValueError(f"--update makes what its page asks for; got --{name} too")
         page = Path(found.update)
         page.write_text(update(page.read_text(), results, found.checkpoint))
         print(f"tables: {page}")

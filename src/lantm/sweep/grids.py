@@ -14,7 +14,6 @@ from lantm.data import REGIMES
 from lantm.errors import require_one_of
 from lantm.models import MODELS, ModelConfig
 from lantm.options import UNSET, plain_type, reader
-from lantm.tasks import TASKS
 
 LIE_MODELS = tuple(name for name, design in MODELS.items() if design.access == "lie")
 CELL = ("task", "model", "regime")
@@ -40,13 +39,6 @@ class Grid(NamedTuple):
 
     def configs(self, overrides: Settings | None = None) -> list[TrainConfig]:
         """Every run of the grid once; overrides hold for all of them."""
-        for name, values, known in (
-            ("task", self.tasks, TASKS),
-            ("model", self.models, MODELS),
-            ("regime", self.regimes, REGIMES),
-        ):
-            for value in values:
-                require_one_of(name, value, known)
         found = [
             configure(self.recipe, **dict(zip(CELL, cell, strict=True)) | tried | (overrides or {}))
             for cell in product(self.tasks, self.models, self.regimes)
@@ -89,8 +81,10 @@ def paper_settings(task: str, model: str, regime: str) -> list[Settings]:
 
 def best_settings(task: str, model: str, regime: str) -> list[Settings]:
     """The authors' best setting of a cell."""
-    require_one_of("task of the grid best", task, PAPER_TASKS)
-    return [read_best()[task, model, regime]]
+    cell = (task, model, regime)
+    for name, value, known in zip(CELL, cell, (PAPER_TASKS, MODELS, REGIMES), strict=True):
+        require_one_of(f"{name} of the grid best", value, known)
+    return [read_best()[cell]]
 
 
 @cache
