@@ -28,10 +28,12 @@ import optax
 from jaxtyping import Array
 
 import lantm
-from lantm.cells import Gate, MemoryState, RandomAccess, State, TapeKeys, Trace
-from lantm.checkpoint import named_arrays
-from lantm.keyspaces.sphere import normalise
+from lantm.machines.memory_cell import MemoryState
 from lantm.memory import InitialMemory
+from lantm.parts import Gate, RandomAccess, TapeKeys, Trace
+from lantm.spaces.sphere import normalise
+from lantm.training.checkpoints import named_arrays
+from lantm.unrolling.scan import State
 
 BOUND = 1e-8
 EPSILON = 1e-10

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import lantm
-from lantm import benchmark, cli
-from lantm.benchmark import Case, Row, compare, floating_point_operations
+from lantm import cli
 from lantm.cli import bench
-from lantm.seq2seq import answer_loss
+from lantm.machines.seq2seq import answer_loss
+from lantm.studies import benchmark
+from lantm.studies.benchmark import Case, Measurement, compare, floating_point_operations
 from spaces import quick_compilation  # noqa: F401
 from test_cli import assert_picture, refused
 
@@ -108,7 +109,7 @@ def test_operations_of_a_step():
 
 def row(implementation, *milliseconds, length=33, **changes):
     times = list(map(float, milliseconds))
-    made = Row("lantm", "copy", length, implementation, times, times, 2.0, 0.1, 0.5)
+    made = Measurement("lantm", "copy", length, implementation, times, times, 2.0, 0.1, 0.5)
     return dataclasses.replace(made, **changes)
 
 

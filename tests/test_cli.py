@@ -16,12 +16,14 @@ import numpy as np
 import pytest
 
 import lantm
-from lantm import cli, runs, training
-from lantm.data import evaluation_batches, training_stream
-from lantm.evaluation import percent
-from lantm.figures import memory, observe
-from lantm.options import given_options
-from lantm.textfile import read_batches, write_batches
+from lantm import cli
+from lantm.cli.options import given_options
+from lantm.inspection.figures import memory, observe
+from lantm.tasks.streams import evaluation_batches, training_stream
+from lantm.tasks.textfile import read_batches, write_batches
+from lantm.training import runs
+from lantm.training import trainer as training
+from lantm.training.evaluation import percent
 
 pytest_plugins = ["tiny"]
 

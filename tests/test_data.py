@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lantm
-from lantm.data import (
+from lantm.tasks import Copy
+from lantm.tasks.streams import (
     GrowingStream,
     TaskStream,
     bucket,
@@ -19,8 +20,7 @@ from lantm.data import (
     pad,
     training_stream,
 )
-from lantm.tasks import Copy
-from lantm.textfile import DataError, FileStream, read_batches, write_batches
+from lantm.tasks.textfile import DataError, FileStream, read_batches, write_batches
 
 pytest_plugins = ["tiny"]
 

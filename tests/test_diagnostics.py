@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lantm
-from lantm.diagnostics import collisions, diagnose, motion, steps
+from lantm.inspection.diagnostics import collisions, diagnose, motion, steps
 
 TIME = 7
 

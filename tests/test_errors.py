@@ -12,7 +12,7 @@ import pytest
 
 import lantm
 from lantm import ModelConfig, Plane, Sphere, Vocabulary
-from lantm.cells import RandomAccess
+from lantm.parts import RandomAccess
 from spaces import BATCH, INPUTS, OUTPUTS, TIME, layer, machine, quick_compilation  # noqa: F401
 
 KEY = jax.random.key(0)

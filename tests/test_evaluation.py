@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import lantm
-from lantm.data import evaluation_batches
-from lantm.evaluation import CHUNK, Evaluation, evaluate_batches
-from lantm.textfile import write_batches
-from lantm.training import initial_machine
+from lantm.tasks.streams import evaluation_batches
+from lantm.tasks.textfile import write_batches
+from lantm.training.evaluation import CHUNK, Evaluation, evaluate_batches
+from lantm.training.trainer import initial_machine
 
 pytest_plugins = ["tiny"]
 pytestmark = pytest.mark.usefixtures("unoptimised")
@@ -135,7 +135,7 @@ def test_rows_of_an_evaluation(trained, tmp_path):
     for score in scores:
         machine = trained.machine(score.checkpoint)
         sets = {n: evaluation_batches(task, "test", n, 41) for n in (1, 2)}
-        problems = sets.get(score.source) or lantm.textfile.read_batches(path, task)
+        problems = sets.get(score.source) or lantm.tasks.textfile.read_batches(path, task)
         assert score.evaluation == evaluate_batches(machine, problems)
         assert score.to_dict()["by_length"].keys() == score.evaluation.by_length.keys()
 

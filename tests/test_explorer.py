@@ -16,8 +16,8 @@ import pytest
 
 import lantm
 from lantm import cli
-from lantm.explorer import checkpoint_names, place, write_explorer
-from lantm.picture import trace_machine
+from lantm.inspection.explorer import checkpoint_names, place, write_explorer
+from lantm.inspection.picture import trace_machine
 from lantm.tasks import Copy
 from spaces import quick_compilation  # noqa: F401
 from test_cli import refused

@@ -15,10 +15,11 @@ from matplotlib.colors import to_rgb
 from PIL import Image, ImageSequence
 
 import lantm
-from lantm import cli, runs
-from lantm.evaluation import Evaluation
-from lantm.figures import FIGURES, animate, draw, gallery
-from lantm.picture import READ, WRITE
+from lantm import cli
+from lantm.inspection.figures import FIGURES, animate, draw, gallery
+from lantm.inspection.picture import READ, WRITE
+from lantm.training import runs
+from lantm.training.evaluation import Evaluation
 from spaces import quick_compilation  # noqa: F401
 
 pytest_plugins = ["tiny"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lantm
-from lantm.weighting import normalise, softmax, strengthen
+from lantm.memory.weighting import softmax, strengthen, to_weights
 from spaces import ALL_SPACES, BATCH, OUTPUTS, TIME, VARIANTS, machine, quick_compilation  # noqa: F401
 
 PRECISIONS = ("float32", "float64")
@@ -96,7 +96,7 @@ def test_heads(name, precision):
 
 
 def random_access(squared_distances, raw, strengths, valid):
-    return normalise(strengthen(softmax(-squared_distances, valid), strengths, valid))
+    return to_weights(strengthen(softmax(-squared_distances, valid), strengths, valid))
 
 
 READERS = {

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from lantm import cli
-from lantm.config import configure
-from lantm.report import FORMATS, TABLES, best, draw_differences, paper, parse, update
-from lantm.report.heatmap import differences
-from lantm.report.results import Accuracy, Cell
-from lantm.sweep.results import read_results
+from lantm.studies.report import FORMATS, TABLES, best, draw_differences, paper, parse, update_page
+from lantm.studies.report.entries import Place, Scores
+from lantm.studies.report.heatmap import differences
+from lantm.studies.results import read_results
+from lantm.training.config import configure
 from test_cli import assert_picture, refused
 
 ROOT = Path(__file__).parents[1]
@@ -75,7 +75,7 @@ def test_a_cell_that_was_not_run_is_empty_and_a_failed_one_says_so():
 
 def test_coarse_decides_which_run_is_best():
     results = parse([row("1", 0.5), row("2", 0.4)])
-    worse = dataclasses.replace(results[1], accuracy={2: Accuracy(0.99, 0.4)})
+    worse = dataclasses.replace(results[1], accuracy={2: Scores(0.99, 0.4)})
     assert best([worse, results[0]]) == best([results[0], worse])
     assert best([worse, results[0]])[results[0].cell].coarse == 0.5
 
@@ -90,8 +90,8 @@ def test_no_number_of_ours_without_a_run():
 
 def test_the_paper_has_all_its_cells():
     assert len(paper()) == 112 + 64
-    assert paper()[Cell("priority_sort", "lantm", "large")] == (0.98, 0.72)
-    assert paper()[Cell("odd_first", "slantm_s", "small", True)] == (0.92, 0.45)
+    assert paper()[Place("priority_sort", "lantm", "large")] == (0.98, 0.72)
+    assert paper()[Place("odd_first", "slantm_s", "small", True)] == (0.92, 0.45)
 
 
 def test_tasks_of_ones_own_get_a_line():
@@ -174,10 +174,10 @@ def test_formats_have_all_cells(name, rows):
 
 def test_differences_are_without_minus_with():
     ours = differences(best(parse(ROWS)), "coarse")
-    assert ours[Cell("copy", "lantm", "small", True)] == 75
+    assert ours[Place("copy", "lantm", "small", True)] == 75
     assert sum(np.isfinite(list(ours.values()))) == 1
     theirs = differences(paper(), "coarse")
-    assert theirs[Cell("odd_first", "lantm", "small", True)] == pytest.approx(91)
+    assert theirs[Place("odd_first", "lantm", "small", True)] == pytest.approx(91)
     assert len(theirs) == 64
 
 
@@ -291,4 +291,4 @@ def test_the_page_has_what_the_results_give():
     page = (ROOT / "docs/reproduction.md").read_text()
     results = parse(read_results(ROOT / "results/results.jsonl"))
     assert set(re.findall(r"<!-- report (\w+)", page)) == set(TABLES)
-    assert update(page, results, "best") == page, "lantm report --update docs/reproduction.md"
+    assert update_page(page, results, "best") == page, "lantm report --update docs/reproduction.md"

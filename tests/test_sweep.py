@@ -15,10 +15,10 @@ import pytest
 
 import lantm
 from lantm import cli
-from lantm.checkpoint import checksum, read_arrays
-from lantm.sweep import schedule
-from lantm.sweep.engines import Local
-from lantm.sweep.grids import (
+from lantm.studies.results import add_results, collect, read_results, result_row
+from lantm.studies.sweep import schedule
+from lantm.studies.sweep.engines import Local
+from lantm.studies.sweep.grids import (
     GRIDS,
     PAPER_TASKS,
     find_grid,
@@ -26,9 +26,9 @@ from lantm.sweep.grids import (
     parse_settings,
     read_best,
 )
-from lantm.sweep.results import add_results, collect, read_results, result_row
-from lantm.sweep.schedule import Rates, Sweep, is_free
-from lantm.sweep.worker import work
+from lantm.studies.sweep.schedule import Rates, Sweep, is_free
+from lantm.studies.sweep.worker import work
+from lantm.training.checkpoints import checksum, read_arrays
 from test_cli import refused
 
 pytest_plugins = ["tiny"]
@@ -460,7 +460,7 @@ CLUSTER = """
 import sys
 from ray.cluster_utils import Cluster
 from lantm import cli
-from lantm.checkpoint import checksum, read_arrays
+from lantm.training.checkpoints import checksum, read_arrays
 
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
 cluster.add_node(num_cpus=1)

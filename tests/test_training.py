@@ -18,11 +18,11 @@ import pytest
 
 import lantm
 import own_space  # registers the key space "circle"
-from lantm import training
-from lantm.checkpoint import named_arrays, read_arrays, save_tree
-from lantm.optimiser import adam
 from lantm.tasks import Copy
-from lantm.training import (
+from lantm.training import trainer as training
+from lantm.training.checkpoints import named_arrays, read_arrays, save_tree
+from lantm.training.optimiser import adam
+from lantm.training.trainer import (
     NonFiniteError,
     Trainer,
     add_noise,

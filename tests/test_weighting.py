@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lantm
-from lantm.weighting import FLOOR, normalise, softmax, strengthen
+from lantm.memory.weighting import FLOOR, softmax, strengthen, to_weights
 
 SLOTS = 7
 BOUND = 1e-12
@@ -17,7 +17,7 @@ BOUND = 1e-12
 
 def random_access(squared_distances, raw, strengths, valid):
     """RAM's weights, its inner products being minus the distances."""
-    return normalise(strengthen(softmax(-squared_distances, valid), strengths, valid))
+    return to_weights(strengthen(softmax(-squared_distances, valid), strengths, valid))
 
 
 WEIGHTINGS = {

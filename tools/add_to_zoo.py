@@ -10,7 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from lantm.runs import ZOO_FOLDER, Run
+from lantm.training.runs import ZOO_FOLDER, Run
 
 
 def main(path: str, name: str | None = None) -> None:

@@ -1,22 +1,15 @@
 """Neural memories whose heads move by Lie group actions."""
 
-from lantm.cells import (
-    Access,
-    Cell,
-    Gate,
-    Head,
-    HeadTrace,
-    LieAccess,
-    LSTMCell,
-    MemoryCell,
-    RandomAccess,
-    Trace,
-    straighten,
-)
-from lantm.checkpoint import load_tree, save_tree
-from lantm.config import RECIPES, TrainConfig, configure
-from lantm.evaluation import Evaluation, evaluate_batches
-from lantm.keyspaces import (
+from lantm.machines.cell import Cell, init_states, unroll
+from lantm.machines.layer import MemoryLayer
+from lantm.machines.lstm_cell import LSTMCell
+from lantm.machines.memory_cell import MemoryCell
+from lantm.machines.models import MODELS, ModelConfig, build_cell, build_machine
+from lantm.machines.seq2seq import Machine, MachineTrace, Scores, answer_loss, score
+from lantm.machines.straight import straighten
+from lantm.memory import InverseSquare, Memory, Softmax, Weighting
+from lantm.parts import Access, Gate, Head, HeadTrace, LieAccess, RandomAccess, Trace
+from lantm.spaces import (
     SPACES,
     EmbeddedKeySpace,
     KeySpace,
@@ -25,17 +18,14 @@ from lantm.keyspaces import (
     Sphere,
     normalise,
 )
-from lantm.layer import MemoryLayer
-from lantm.memory import Memory
-from lantm.models import MODELS, ModelConfig, build_cell, build_machine
-from lantm.optimiser import rmsprop
-from lantm.reference import init_states, unroll_scan, unroll_traced
-from lantm.runs import Run, Score, evaluate
-from lantm.seq2seq import Machine, MachineTrace, Scores, Vocabulary, answer_loss, score
-from lantm.tasks import TASKS, Batch, Task
-from lantm.training import train
-from lantm.unroll import unroll
-from lantm.weighting import InverseSquare, Softmax, Weighting
+from lantm.tasks import TASKS, Batch, Task, Vocabulary
+from lantm.training.checkpoints import load_tree, save_tree
+from lantm.training.config import RECIPES, TrainConfig, configure
+from lantm.training.evaluation import Evaluation, evaluate_batches
+from lantm.training.optimiser import rmsprop
+from lantm.training.runs import Run, Score, evaluate
+from lantm.training.trainer import train
+from lantm.unrolling.scan import unroll_scan, unroll_traced
 
 __version__ = "0.1.0"
 

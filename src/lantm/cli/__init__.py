@@ -8,9 +8,10 @@ from pathlib import Path
 
 from lantm.cli import bench, evaluate, explore, figure, report, sweep, train
 from lantm.cli.common import Run
-from lantm.cores import ONE_THREAD, keep_memory
+from lantm.cli.options import Parser, fail
 from lantm.errors import require_one_of
-from lantm.options import Parser, fail, load_file
+from lantm.extensions import load_file
+from lantm.processes import ONE_THREAD, keep_memory
 
 MODULES = (train, sweep, evaluate, explore, figure, bench, report)
 

@@ -9,11 +9,19 @@ from rich.console import Console
 from rich.table import Column, Table
 
 import lantm
-from lantm.benchmark import Case, Row, compare, draw, first_step_seconds, load_rows, save_rows
-from lantm.benchmark.cases import MODELS
-from lantm.benchmark.report import HEADER, markdown, remarks, table
 from lantm.cli.common import Add, say
 from lantm.errors import require_positive
+from lantm.studies.benchmark import (
+    Case,
+    Measurement,
+    compare,
+    draw,
+    first_step_seconds,
+    load_rows,
+    save_rows,
+)
+from lantm.studies.benchmark.cases import MODELS
+from lantm.studies.benchmark.report import HEADER, markdown, remarks, table
 
 TORCH_FILE = Path(lantm.__file__).parents[2] / "benchmarks" / "torch_lantm.py"
 LENGTHS = 33, 64, 128, 256, 512, 1024
@@ -57,7 +65,7 @@ def run_bench(found: argparse.Namespace) -> int:
     return 0
 
 
-def measure(found: argparse.Namespace, console: Console) -> list[Row]:
+def measure(found: argparse.Namespace, console: Console) -> list[Measurement]:
     """All cases, one after the other; what is finished is written at once."""
     require_positive(repetitions=found.repetitions)
     cases = choose(found)
@@ -67,7 +75,7 @@ def measure(found: argparse.Namespace, console: Console) -> list[Row]:
     if missing:
         say(console, f"torch is left out: {missing}")
     names = ["lantm", "scan"] if missing else ["lantm", "scan", "torch"]
-    rows: list[Row] = []
+    rows: list[Measurement] = []
     for case in cases:
         with console.status(f"{case.model} {case.task} {case.length}"):
             rows += compare(

@@ -7,12 +7,12 @@ from rich.console import Console
 from rich.table import Table
 
 from lantm.cli.common import Add, accuracies
-from lantm.data import PURPOSES, evaluation_batches, training_stream
 from lantm.errors import require_one_of
-from lantm.evaluation import percent
-from lantm.runs import Run, evaluate, zoo_names
 from lantm.tasks import TASKS
-from lantm.textfile import write_batches
+from lantm.tasks.streams import PURPOSES, evaluation_batches, training_stream
+from lantm.tasks.textfile import write_batches
+from lantm.training.evaluation import percent
+from lantm.training.runs import Run, evaluate, zoo_names
 
 
 def add(command: Add) -> None:

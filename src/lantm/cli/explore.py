@@ -4,7 +4,7 @@ import argparse
 import webbrowser
 
 from lantm.cli.common import Add
-from lantm.explorer import write_explorer
+from lantm.inspection.explorer import write_explorer
 
 
 def add(command: Add) -> None:

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from lantm.cli.common import Add
-from lantm.figures import FIGURES, animate, draw
+from lantm.inspection.figures import FIGURES, animate, draw
 
 SETTINGS = ("size", "seed", "fps", "checkpoint", "multiples", "examples")
 

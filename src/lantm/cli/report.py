@@ -5,8 +5,16 @@ from pathlib import Path
 
 from lantm.cli.common import Add
 from lantm.errors import require_one_of
-from lantm.report import FORMATS, TABLES, best, draw_differences, of_grid, parse, update
-from lantm.sweep.results import read_results
+from lantm.studies.report import (
+    FORMATS,
+    TABLES,
+    best,
+    draw_differences,
+    of_grid,
+    parse,
+    update_page,
+)
+from lantm.studies.results import read_results
 
 RESULTS = "results/results.jsonl"
 
@@ -44,7 +52,7 @@ def run_report(found: argparse.Namespace) -> int:
         print(f"heat map: {found.heatmap}")
     if found.update:
         page = Path(found.update)
-        page.write_text(update(page.read_text(), results, found.checkpoint))
+        page.write_text(update_page(page.read_text(), results, found.checkpoint))
         print(f"tables: {page}")
         return 0
     text = FORMATS[shape](TABLES[table](results, found.checkpoint))

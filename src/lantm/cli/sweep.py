@@ -13,14 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from lantm.cli.common import Add, accuracies, say
-from lantm.config import TrainConfig
-from lantm.evaluation import percent
-from lantm.runs import Run, zoo_names
-from lantm.sweep.engines import Engine, available_cores, make_engine, require_engine
-from lantm.sweep.grids import GRIDS, LIE_MODELS, find_grid, parse_settings
-from lantm.sweep.results import Row, add_results, collect, merge, read_results, result_row
-from lantm.sweep.schedule import Rates, Sweep, last_row
-from lantm.training import INTERRUPTED, open_stream
+from lantm.studies.results import Row, add_results, collect, merge, read_results, result_row
+from lantm.studies.sweep.engines import Engine, available_cores, make_engine, require_engine
+from lantm.studies.sweep.grids import GRIDS, LIE_MODELS, find_grid, parse_settings
+from lantm.studies.sweep.schedule import Rates, Sweep, last_row
+from lantm.training.config import TrainConfig
+from lantm.training.evaluation import percent
+from lantm.training.runs import Run, zoo_names
+from lantm.training.trainer import INTERRUPTED, open_stream
 
 SHARES = ("coarse", "validation_coarse")
 

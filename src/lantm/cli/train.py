@@ -11,14 +11,14 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from lantm.cli.common import Add, accuracies, say
-from lantm.config import RECIPES, TrainConfig, configure
-from lantm.evaluation import percent
-from lantm.figures import draw
-from lantm.models import ModelConfig
-from lantm.options import add_options, given_options
-from lantm.runs import Run
+from lantm.cli.options import add_options, given_options
+from lantm.inspection.figures import draw
+from lantm.machines.models import ModelConfig
 from lantm.tasks import TASKS
-from lantm.training import INTERRUPTED, NonFiniteError, Progress, finish, open_stream
+from lantm.training.config import RECIPES, TrainConfig, configure
+from lantm.training.evaluation import percent
+from lantm.training.runs import Run
+from lantm.training.trainer import INTERRUPTED, NonFiniteError, Progress, finish, open_stream
 
 FAILED = 1
 

@@ -7,6 +7,7 @@ from lantm.tasks.arithmetic import Double, InterleavedAdd
 from lantm.tasks.base import Batch, Task
 from lantm.tasks.permutation import BigramFlip, Copy, OddFirst, Reverse
 from lantm.tasks.unary import PrioritySort, PrioritySortSymbols, RepeatCopy
+from lantm.tasks.vocabulary import Vocabulary
 
 TASKS: dict[str, Task] = {
     task.name: task
@@ -37,4 +38,5 @@ __all__ = [
     "RepeatCopy",
     "Reverse",
     "Task",
+    "Vocabulary",
 ]

@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from lantm.seq2seq import Vocabulary
+from lantm.tasks.vocabulary import Vocabulary
 
 
 class Batch(NamedTuple):

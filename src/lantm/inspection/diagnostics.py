@@ -1,0 +1,131 @@
+"""What data structure a machine makes of its memory, in a few numbers."""
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from lantm.machines.seq2seq import MachineTrace
+from lantm.parts import HeadTrace
+from lantm.spaces import Rotation
+
+
+class Motion(NamedTuple):
+    """How a head moves, apart from the steps that are random access for the most part."""
+
+    length: float
+    """Of a step, on average."""
+    spread: float
+    """Of the lengths, relative to their average: 0 where all steps are equally long."""
+    direction: float
+    """Constancy: 1 where all steps go the same way, near 0 where they go every way."""
+    random_access: float | None
+    """The average weight of random access, 1 - t, in all steps; None where there is no gate."""
+
+    @property
+    def manner(self) -> str:
+        """In one direction and equal steps, or else what is in the way of it."""
+        if (self.random_access or 0) > 0.15:
+            return "by random access"
+        return "in equal steps" if self.spread < 0.2 and self.direction > 0.9 else "irregularly"
+
+
+class Diagnostics(NamedTuple):
+    """What the heads did on one problem."""
+
+    write: Motion
+    """While reading the input."""
+    read: Motion
+    """While answering."""
+    heading: float
+    """1 where the reads go the way of the writes, -1 where they go against it."""
+    collisions: float
+    """Share of the memories nearer to another one than a tenth of the head's usual step; those with
+    less than a tenth of the greatest strength are left out."""
+    sharpness: float
+    """The largest read weight of an answer's step, on average."""
+
+    @property
+    def structure(self) -> str:
+        """The data structure this looks like."""
+        write, read = self.write.manner, self.read.manner
+        if write != "in equal steps":
+            return f"no tape: written {write}"
+        if read != "in equal steps":
+            return f"tape, read {read}"
+        if abs(self.heading) < 0.9:
+            return "tape, read across its direction"
+        return f"tape, read {'forwards' if self.heading > 0 else 'backwards'}"
+
+
+def diagnose(trace: MachineTrace) -> Diagnostics | None:
+    """Of the trace of one problem, without a batch axis; None for a machine without a memory."""
+    write, read, weights = trace.encode.write, trace.decode.read, trace.decode.weights
+    if write is None or read is None or weights is None:
+        return None
+    return Diagnostics(
+        motion(write),
+        motion(read),
+        cosine(own_steps(write).mean(axis=0), own_steps(read).mean(axis=0)),
+        collisions(np.asarray(write.key), np.asarray(trace.encode.strength)),
+        float(np.max(weights, axis=-1).mean()),
+    )
+
+
+def motion(head: HeadTrace) -> Motion:
+    """How a head moves over time."""
+    vectors = own_steps(head)
+    lengths = np.linalg.norm(vectors, axis=1)
+    moving = vectors[lengths > 0] / lengths[lengths > 0, None]
+    length = lengths.mean()
+    return Motion(
+        float(length),
+        float(lengths.std() / length) if length else 0.0,
+        float(np.linalg.norm(moving.mean(axis=0))) if len(moving) else 1.0,
+        None if head.gate is None else float(random_access(head).mean()),
+    )
+
+
+def own_steps(head: HeadTrace) -> np.ndarray:
+    """The steps that are not random access for the most part; all, where all are."""
+    vectors = steps(head)
+    if head.action is None or head.gate is None:
+        return vectors
+    own = random_access(head) < 0.5
+    return vectors[own] if own.any() else vectors
+
+
+def steps(head: HeadTrace) -> np.ndarray:
+    """Each group action as a vector: a shift, or a rotation's axis times its angle.
+
+    Of heads without actions: the differences of successive keys.
+    """
+    if head.action is None:
+        keys = np.asarray(head.key)
+        return np.diff(keys, axis=0) if len(keys) > 1 else np.zeros_like(keys)
+    if isinstance(head.action, Rotation):
+        cos, sin = np.asarray(head.action.phase).T
+        return np.asarray(head.action.axis) * np.arctan2(sin, cos)[:, None]
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(head.action)]
+    return np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
+
+
+def random_access(head: HeadTrace) -> np.ndarray:
+    """The weight of the controller's own key at every step."""
+    gate = np.asarray(head.gate)
+    return gate if gate.ndim == 1 else gate[:, 0]
+
+
+def collisions(keys: np.ndarray, strengths: np.ndarray) -> float:
+    """Share of the memories with a strength worth the name that lie on another such one."""
+    usual = np.median(np.linalg.norm(np.diff(keys, axis=0), axis=1)) if len(keys) > 1 else 0.0
+    strong = keys[strengths >= strengths.max() / 10]
+    distances = np.linalg.norm(strong[:, None] - strong[None, :], axis=-1)
+    np.fill_diagonal(distances, np.inf)
+    return float(np.mean(distances.min(axis=1) <= usual / 10))
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+    """Of the angle between two vectors; 0 where one vanishes, or they cannot be compared."""
+    lengths = np.linalg.norm(a) * np.linalg.norm(b)
+    return float(a @ b / lengths) if a.shape == b.shape and lengths > 0 else 0.0

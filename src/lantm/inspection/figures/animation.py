@@ -1,0 +1,56 @@
+"""How the access pattern of one problem forms in training: kept checkpoints, one frame each."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
+
+from lantm.errors import require_positive
+from lantm.inspection.figures.episode import observe
+from lantm.inspection.figures.gallery import batch_name, require_kept
+from lantm.inspection.figures.parts import blank, draw_keys, draw_legend, draw_weights, frame
+from lantm.inspection.picture import flatten
+from lantm.training.runs import Run
+
+HOLD = 2
+"""Seconds that the last frame stays."""
+
+
+def animate(
+    run: Run | str | Path,
+    path: str | Path,
+    *,
+    size: int | None = None,
+    seed: int = 1,
+    fps: int = 8,
+) -> None:
+    """The `memory` figure of every kept checkpoint, as GIF or MP4 by the file's suffix."""
+    run = run if isinstance(run, Run) else Run.open(run)
+    writer = writer_for(Path(path), fps)
+    names = require_kept(run)
+    episodes = [observe(run.machine(name), run.task, size, seed) for name in names]
+    places, label = flatten(np.concatenate([episode.keys for episode in episodes]))
+    figure = blank("", 9.0, 4.4)
+    last = len(names) - 1
+    with writer.saving(figure, str(path), dpi=80):
+        for i in [*range(last), *[last] * (HOLD * fps)]:
+            figure.clear()
+            figure.suptitle(f"{run.task.name}, {batch_name(names[i])}: {episodes[i].score}")
+            keys, weights = figure.subplots(1, 2)
+            draw_keys(keys, np.split(places, len(names))[i], episodes[i])
+            frame(keys, places, label)
+            draw_weights(weights, episodes[i].answer_weights)
+            draw_legend(figure)
+            writer.grab_frame()
+
+
+def writer_for(path: Path, fps: int) -> AbstractMovieWriter:
+    """Of the format that the suffix names."""
+    require_positive(fps=fps)
+    if path.suffix == ".gif":
+        return PillowWriter(fps)
+    if path.suffix != ".mp4":
+        raise ValueError(f"an animation must be a .gif or .mp4 file, got {path}")
+    if not FFMpegWriter.isAvailable():
+        raise ValueError("an .mp4 file needs the program ffmpeg, which is not here; take .gif")
+    return FFMpegWriter(fps)

@@ -1,0 +1,97 @@
+"""One problem and what a machine did with it: all that a picture of a memory shows."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lantm.errors import require_positive
+from lantm.inspection.picture import trace_machine
+from lantm.machines.seq2seq import Machine, MachineTrace
+from lantm.tasks import Task
+
+USUAL_SIZE = 16
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A machine's way through one problem; everything in NumPy and without a batch."""
+
+    task: Task
+    size: int
+    inputs: np.ndarray
+    """[time]: `^`, then the input."""
+    answer: np.ndarray
+    """[steps]: the right answer, then `$`."""
+    trace: MachineTrace
+
+    @property
+    def right(self) -> int:
+        """Symbols of the answer that the machine gives."""
+        return int((np.argmax(self.trace.logits, axis=-1) == self.answer).sum())
+
+    @property
+    def score(self) -> str:
+        return f"{self.right} of {len(self.answer)} symbols right"
+
+    @property
+    def title(self) -> str:
+        return f"{self.task.name}, size {self.size}: {self.score}"
+
+    @property
+    def has_memory(self) -> bool:
+        return self.trace.encode.write is not None
+
+    @property
+    def writes(self) -> np.ndarray:
+        """[time, key_size]: where each input symbol is written."""
+        return np.asarray(require_memory(self.trace.encode.write).key)
+
+    @property
+    def reads(self) -> np.ndarray:
+        """[steps, key_size]: where each answer step reads."""
+        return np.asarray(require_memory(self.trace.decode.read).key)
+
+    @property
+    def keys(self) -> np.ndarray:
+        """[time + steps, key_size]: the writes, then the reads."""
+        return np.concatenate([self.writes, self.reads])
+
+    @property
+    def strengths(self) -> np.ndarray:
+        """[time], of the writes."""
+        return np.asarray(self.trace.encode.strength)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """[time + steps, memories]: of the reads of both phases."""
+        phases = [phase.weights for phase in (self.trace.encode, self.trace.decode)]
+        return np.concatenate([require_memory(weights) for weights in phases])
+
+    @property
+    def answer_weights(self) -> np.ndarray:
+        """[steps, memories]: of the reads while answering."""
+        return self.weights[len(self.inputs) :]
+
+
+def require_memory(part: Part | None) -> Part:
+    """What only machines with a memory have."""
+    if part is None:
+        raise ValueError("the machine must have a memory to draw, and this one has none")
+    return part
+
+
+def observe(machine: Machine, task: Task, size: int | None = None, seed: int = 1) -> Episode:
+    """The machine at work on the problem of a seed; the size is 16 where training had that."""
+    if size is None:
+        size = min(task.largest, max(task.smallest, USUAL_SIZE))
+    require_positive(size=size)
+    if seed < 0:
+        raise ValueError(f"seed must be a whole number from 0, got {seed}")
+    inputs, answers = task.sample(np.random.default_rng(seed), size, 1)
+    trace = trace_machine(machine, jnp.asarray(inputs), answers.shape[1])
+    alone = jax.tree.map(lambda array: np.asarray(array[0]), trace)
+    return Episode(task, size, inputs[0], answers[0], alone)

@@ -1,0 +1,224 @@
+"""The figures by name, after those of the paper; each is a function of a saved run."""
+
+import inspect
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from lantm.errors import require_one_of
+from lantm.inspection.figures.episode import Episode, observe
+from lantm.inspection.figures.parts import (
+    blank,
+    divide_phases,
+    draw_ends,
+    draw_globe,
+    draw_hidden,
+    draw_keys,
+    draw_legend,
+    draw_reads,
+    draw_weights,
+    draw_writes,
+    fills,
+    frame,
+)
+from lantm.inspection.picture import READ, WRITE, flatten, project
+from lantm.tasks import Task
+from lantm.training.runs import Run, evaluate
+
+
+def memory(episode: Episode) -> Figure:
+    """Where the machine writes and reads, and which memories each answer step reads."""
+    figure = blank(episode.title, 11.0, 5.0)
+    if not episode.has_memory:
+        draw_hidden(figure.subplots(), episode)
+        return figure
+    keys, weights = figure.subplots(1, 2)
+    places, label = flatten(episode.keys)
+    draw_keys(keys, places, episode)
+    frame(keys, places, label)
+    draw_weights(weights, episode.answer_weights)
+    draw_legend(figure)
+    return figure
+
+
+def lines(episode: Episode) -> Figure:
+    """A row for every input symbol with its write; last the reads, from top to bottom."""
+    writes, reads = np.split(project(episode.keys, 1), [len(episode.inputs)])
+    rows, steps = len(writes), len(reads)
+    below = rows + 0.5 + np.arange(steps) * min(1, 0.3 * rows / steps)
+    figure = blank(episode.title, 8.0, 1.6 + 0.22 * (below[-1] + 1))
+    axes = figure.subplots()
+    draw_writes(axes, np.column_stack([writes, np.arange(rows)]), episode.strengths)
+    draw_reads(axes, np.column_stack([reads, below]))
+    look: dict[str, Any] = {"color": fills(episode.strengths), "linewidth": 0.8, "alpha": 0.4}
+    axes.vlines(writes[:, 0], np.arange(rows), below[-1], **look, zorder=1)
+    axes.axhline(rows - 0.25, color="grey", linewidth=0.8)
+    symbols = [episode.task.vocabulary.show([token]) for token in episode.inputs.tolist()]
+    axes.set_yticks([*range(rows), below.mean()], [*symbols, "reads"])
+    axes.invert_yaxis()
+    axes.set(xlabel="principal component of the keys", ylabel="input symbol, first on top")
+    draw_legend(figure, marks=3)
+    return figure
+
+
+def plane(episode: Episode) -> Figure:
+    """Writes and reads by their two coordinates, as they are."""
+    if episode.keys.shape[1] != 2:
+        raise ValueError("figure plane is for keys of two numbers; for this run there is flat")
+    width, height = np.ptp(episode.keys, axis=0)
+    figure = blank(
+        episode.title, 7.0, 1.5 + float(np.clip(6 * height / max(width, height), 2, 5.5))
+    )
+    axes = figure.subplots()
+    draw_keys(axes, episode.keys, episode)
+    frame(axes, episode.keys, "coordinate {}")
+    draw_legend(figure)
+    return figure
+
+
+def flat(episode: Episode) -> Figure:
+    """Keys of any space in the plane: left the writes with their symbols, right the reads."""
+    places, label = flatten(episode.keys)
+    writes, reads = np.split(places, [len(episode.inputs)])
+    figure = blank(episode.title, 11.0, 5.8)
+    left, right = figure.subplots(1, 2)
+    draw_writes(left, writes, episode.strengths)
+    draw_ends(left, writes, WRITE)
+    for token, point in zip(episode.inputs.tolist(), writes, strict=True):
+        if token < episode.task.symbols:
+            left.annotate(str(token), point, (7, 7), textcoords="offset points", size="x-small")
+    draw_reads(right, reads)
+    draw_ends(right, reads, READ)
+    for axes, title in ((left, "writes"), (right, "reads")):
+        axes.set(title=title)
+        frame(axes, places, label)
+    draw_legend(figure)
+    return figure
+
+
+def sphere(episode: Episode) -> Figure:
+    """Writes and reads on the sphere, seen from outside where most of the strong ones are."""
+    norms = np.linalg.norm(episode.keys, axis=1)
+    if episode.keys.shape[1] != 3 or not np.allclose(norms, 1, atol=1e-3):
+        raise ValueError("figure sphere is for keys on a sphere; for this run there is flat")
+    figure = blank(episode.title, 7.0, 6.5)
+    axes = figure.add_subplot(projection="3d", proj_type="ortho")
+    draw_globe(axes)
+    draw_keys(axes, episode.keys, episode)
+    x, y, z = episode.strengths @ episode.writes + episode.reads.sum(axis=0)
+    axes.view_init(np.degrees(np.arctan2(z, np.hypot(x, y))), np.degrees(np.arctan2(y, x)))
+    draw_legend(figure)
+    return figure
+
+
+def weights(episode: Episode) -> Figure:
+    """Which memories each step reads, while the input comes in and while the answer goes out."""
+    figure = blank(episode.title, 9.0, 5.0)
+    axes = figure.subplots()
+    draw_weights(axes, episode.weights)
+    divide_phases(axes, episode)
+    return figure
+
+
+def training(
+    run: Run, *, checkpoint: str | None = None, size: int | None = None, seed: int = 1
+) -> Figure:
+    """One problem in the middle of training and at its end."""
+    kept = require_kept(run)
+    shown = [checkpoint or kept[(len(kept) - 1) // 2], kept[-1]]
+    episodes = [observe(run.machine(name), run.task, size, seed) for name in shown]
+    figure = blank(f"{run.task.name}, size {episodes[0].size}", 11.0, 5.8)
+    for axes, name, episode in zip(figure.subplots(1, 2), shown, episodes, strict=True):
+        places, label = flatten(episode.keys)
+        draw_keys(axes, places, episode)
+        axes.set(title=f"{batch_name(name)}: {episode.score}")
+        frame(axes, places, label)
+    draw_legend(figure)
+    return figure
+
+
+def lengths(
+    run: Run,
+    *,
+    checkpoint: str = "best",
+    multiples: Iterable[int] = (1, 2, 3, 4),
+    examples: int = 640,
+) -> Figure:
+    """Accuracy on test problems of growing length; shaded the lengths of training."""
+    scores = evaluate(run, multiples, checkpoints=[checkpoint], examples=examples)
+    parts = [part for score in scores for part in (score.evaluation.by_length or {}).items()]
+    found = np.array(sorted((length, part.fine, part.coarse) for length, part in parts))
+    figure = blank(
+        f"{run.task.name}, {run.config.model.model}: accuracy on test problems", 8.0, 4.5
+    )
+    axes = figure.subplots()
+    shortest, longest = answer_lengths(run.task)
+    axes.axvspan(shortest - 0.5, longest + 0.5, color="#dddddd", label="lengths of training")
+    axes.plot(*found[:, [0, 1]].T, "s--", color=WRITE, markersize=4, label="fine: symbols")
+    axes.plot(*found[:, [0, 2]].T, "o-", color=READ, markersize=4, label="coarse: whole answers")
+    axes.set(xlabel="length of the answer", ylabel="right", ylim=(-0.03, 1.03), xlim=(0, None))
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    figure.legend(loc="outside lower center", ncols=3)
+    return figure
+
+
+def answer_lengths(task: Task) -> tuple[int, int]:
+    """Of the shortest and the longest answer of training, end symbol not counted."""
+    ends = (task.smallest, task.largest)
+    rng = np.random.default_rng(0)
+    shortest, longest = (task.sample(rng, size, 1).answers.shape[1] - 1 for size in ends)
+    return shortest, longest
+
+
+def batch_name(checkpoint: str) -> str:
+    return f"batch {int(checkpoint):,}" if checkpoint.isdigit() else checkpoint
+
+
+def require_kept(run: Run) -> list[str]:
+    """The kept checkpoints of a run, of which there have to be two."""
+    if len(run.kept) < 2:
+        raise ValueError(f"{run.path} has no checkpoints of its training; train with --keep-all")
+    return run.kept
+
+
+def of_run(draw: Callable[[Episode], Figure]) -> Callable[..., Figure]:
+    """The figure of an episode as one of a run."""
+
+    def figure(
+        run: Run, *, checkpoint: str = "best", size: int | None = None, seed: int = 1
+    ) -> Figure:
+        return draw(observe(run.machine(checkpoint), run.task, size, seed))
+
+    figure.__doc__ = draw.__doc__
+    return figure
+
+
+FIGURES: dict[str, Callable[..., Figure]] = {
+    "memory": of_run(memory),
+    "lines": of_run(lines),
+    "plane": of_run(plane),
+    "flat": of_run(flat),
+    "sphere": of_run(sphere),
+    "weights": of_run(weights),
+    "training": training,
+    "lengths": lengths,
+}
+"""Every figure by name."""
+
+
+def draw(name: str, run: Run | str | Path, **settings: Any) -> Figure:
+    """The figure of that name of a run or a ready-trained machine, to show or to save.
+
+    Settings are those of the figure: checkpoint, size and seed of the problem; for `lengths`
+    checkpoint, multiples and examples.
+    """
+    require_one_of("figure", name, FIGURES)
+    known = list(inspect.signature(FIGURES[name]).parameters)[1:]
+    for setting in settings:
+        require_one_of(f"setting of figure {name}", setting, known)
+    return FIGURES[name](run if isinstance(run, Run) else Run.open(run), **settings)

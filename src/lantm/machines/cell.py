@@ -1,0 +1,80 @@
+"""What a cell is: one step of a machine, and how many steps of it are made."""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from lantm.errors import require_shape
+from lantm.parts import Trace
+from lantm.unrolling.scan import Inputs, Lengths, Outputs, State, unroll_scan
+
+
+class Cell(eqx.Module):
+    """One step of a machine: controller, heads and memory. Unbatched; `jax.vmap` adds the batch."""
+
+    input_size: eqx.AbstractVar[int]
+    output_size: eqx.AbstractVar[int]
+
+    @property
+    @abc.abstractmethod
+    def initial_memories(self) -> int:
+        """Memories that exist before the first step."""
+
+    @abc.abstractmethod
+    def init_state(self, capacity: int) -> State:
+        """The learnable initial state, with room for `capacity` memories, initial ones included."""
+
+    @abc.abstractmethod
+    def step(
+        self, state: State, inputs: Float[Array, " input_size"], *, write: bool = True
+    ) -> tuple[State, Float[Array, " output_size"], Trace]:
+        """The next state, this step's output, and what happened. `write` keeps the new memory."""
+
+    def room(self, state: State) -> Int[Array, " batch"] | None:
+        """How many steps a batch of states has room to write; None: any number."""
+        return None
+
+    def unroll(
+        self, state: State, inputs: Inputs, lengths: Lengths | None = None, *, write: bool = True
+    ) -> tuple[State, Outputs]:
+        """The final state and every output, as `unroll_scan` has them; faster, if a cell can."""
+        return unroll_scan(self, state, inputs, lengths, write=write)
+
+
+def unroll(
+    cell: Cell, state: State, inputs: Inputs, lengths: Lengths | None = None, *, write: bool = True
+) -> tuple[State, Outputs]:
+    """The final state and every output, the way the cell does it fastest."""
+    return cell.unroll(state, inputs, lengths, write=write)
+
+
+def init_states(cell: Cell, batch: int, capacity: int) -> State:
+    """The cell's initial state for every sequence of a batch."""
+    state = cell.init_state(capacity)
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (batch, *leaf.shape)), state)
+
+
+def checked(
+    cell: Cell, state: State, shape: tuple[int, ...], lengths: Lengths | None, *, write: bool = True
+) -> State:
+    """The same state, or an error (under `jax.jit` too) if the lengths or its buffer do not fit.
+
+    `shape` is that of the inputs: batch, time, and whatever follows.
+    """
+    batch, time = shape[:2]
+    steps = jnp.full(batch, time) if lengths is None else lengths
+    require_shape("lengths", steps.shape, batch)
+    if lengths is not None:
+        message = f"lengths must be between 0 and {time}, the time steps given"
+        state = eqx.error_if(state, (lengths < 0) | (lengths > time), message)
+    room = cell.room(state) if write else None
+    if room is not None:
+        message = (
+            "lengths must fit the state's buffer of memories: make the state with room for as "
+            "many steps as will be written"
+        )
+        state = eqx.error_if(state, steps > room, message)
+    return state

@@ -1,0 +1,54 @@
+"""The memory as a layer for other people's models."""
+
+import equinox as eqx
+
+from lantm.errors import require_lengths, require_positive, require_shape
+from lantm.machines.cell import Cell, checked, init_states
+from lantm.parts import Trace
+from lantm.unrolling.scan import Inputs, Lengths, Outputs, State, unroll_traced
+
+
+class MemoryLayer(eqx.Module):
+    """A recurrent layer: `(inputs, state, lengths) -> (outputs, state)`, with the state explicit.
+
+    It takes any cell. Chunks of a long sequence can be fed one after the other by handing each
+    call's state to the next; a sequence that has ended (`lengths`) keeps its state.
+    """
+
+    cell: Cell
+
+    def init_state(self, batch: int, steps: int) -> State:
+        """A fresh state with room for `steps` writes."""
+        require_positive(batch=batch, steps=steps)
+        return init_states(self.cell, batch, self.cell.initial_memories + steps)
+
+    def __call__(
+        self,
+        inputs: Inputs,
+        state: State,
+        lengths: Lengths | None = None,
+        *,
+        write: bool = True,
+    ) -> tuple[Outputs, State]:
+        """The outputs of every step, zero after a sequence's length, and the state after it."""
+        state = self._checked(inputs, state, lengths, write)
+        state, outputs = self.cell.unroll(state, inputs, lengths, write=write)
+        return outputs, state
+
+    def trace(
+        self,
+        inputs: Inputs,
+        state: State,
+        lengths: Lengths | None = None,
+        *,
+        write: bool = True,
+    ) -> Trace:
+        """What every step of the same call does."""
+        state = self._checked(inputs, state, lengths, write)
+        _, (_, trace) = unroll_traced(self.cell, state, inputs, lengths, write=write)
+        return trace
+
+    def _checked(self, inputs: Inputs, state: State, lengths: Lengths | None, write: bool) -> State:
+        require_shape("inputs", inputs.shape, "batch", "time", self.cell.input_size)
+        require_lengths(lengths, inputs.shape[1])
+        return checked(self.cell, state, inputs.shape, lengths, write=write)

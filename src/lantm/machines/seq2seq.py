@@ -1,0 +1,150 @@
+"""Tokens in, tokens out: encode with writing, then decode without feedback (paper, section 4)."""
+
+from typing import NamedTuple, TypeAlias
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from lantm.errors import require_lengths, require_positive, require_shape
+from lantm.machines.cell import Cell, checked, init_states
+from lantm.parts import Trace
+from lantm.tasks import Vocabulary
+from lantm.unrolling.scan import Lengths, State, unroll_traced
+
+Tokens: TypeAlias = Int[Array, "batch time"]
+
+
+class MachineTrace(NamedTuple):
+    """What every step of both phases did."""
+
+    encode: Trace
+    decode: Trace
+    logits: Float[Array, "batch steps vocabulary"]
+
+
+class Machine(eqx.Module):
+    """An encoder-decoder: one cell reads the input and writes, then answers without writing."""
+
+    embedding: eqx.nn.Embedding
+    cell: Cell
+    vocabulary: Vocabulary = eqx.field(static=True)
+
+    def __init__(self, vocabulary: Vocabulary, cell: Cell, *, key: PRNGKeyArray):
+        if cell.output_size != vocabulary.size:
+            raise ValueError(
+                f"cell.output_size must be {vocabulary.size}, the vocabulary's size; "
+                f"got {cell.output_size}"
+            )
+        self.embedding = eqx.nn.Embedding(vocabulary.size, cell.input_size, key=key)
+        self.cell, self.vocabulary = cell, vocabulary
+
+    def init_state(self, batch: int, steps: int) -> State:
+        """The state before the first token, with room for `steps` writes."""
+        return init_states(self.cell, batch, self.cell.initial_memories + steps)
+
+    def encode(
+        self, tokens: Tokens, lengths: Lengths | None = None, *, state: State | None = None
+    ) -> State:
+        """Read the input, from `^` on, writing a memory at every step."""
+        inputs = self.embed(tokens)
+        require_lengths(lengths, tokens.shape[1])
+        if state is None:
+            state = self.init_state(*tokens.shape)
+        else:
+            state = checked(self.cell, state, tokens.shape, lengths)
+        return self.cell.unroll(state, inputs, lengths)[0]
+
+    def decode(
+        self, state: State, steps: int, lengths: Lengths | None = None
+    ) -> tuple[Float[Array, "batch steps vocabulary"], State]:
+        """Answer for a number of steps: the logits, and the state after them.
+
+        With lengths an answer ends after its own; no time goes into steps that nobody answers.
+        """
+        inputs = self.placeholders(state, steps)
+        require_lengths(lengths, steps)
+        state, logits = self.cell.unroll(state, inputs, lengths, write=False)
+        return logits, state
+
+    def __call__(
+        self,
+        tokens: Tokens,
+        steps: int,
+        lengths: Lengths | None = None,
+        answer_lengths: Lengths | None = None,
+    ) -> Float[Array, "batch steps vocabulary"]:
+        """The logits of an answer of `steps` symbols, the end symbol included.
+
+        With `answer_lengths` they are zero after an answer's own length.
+        """
+        return self.decode(self.encode(tokens, lengths), steps, answer_lengths)[0]
+
+    def trace(self, tokens: Tokens, steps: int, lengths: Lengths | None = None) -> MachineTrace:
+        """What every step of the same call does."""
+        require_lengths(lengths, tokens.shape[1])
+        state = self.init_state(*tokens.shape)
+        state, (_, encode) = unroll_traced(self.cell, state, self.embed(tokens), lengths)
+        answer = self.placeholders(state, steps)
+        _, (logits, decode) = unroll_traced(self.cell, state, answer, write=False)
+        return MachineTrace(encode, decode, logits)
+
+    def embed(self, tokens: Tokens) -> Float[Array, "batch time embedding"]:
+        require_shape("tokens", tokens.shape, "batch", "time")
+        return self.embedding.weight[tokens]
+
+    def placeholders(self, state: State, steps: int) -> Float[Array, "batch steps embedding"]:
+        """The decoder's inputs: `#` at every step."""
+        require_positive(steps=steps)
+        batch = jax.tree.leaves(state)[0].shape[0]
+        separator = self.embedding.weight[self.vocabulary.separator]
+        return jnp.broadcast_to(separator, (batch, steps, separator.size))
+
+    def predict(
+        self, tokens: Tokens, steps: int, lengths: Lengths | None = None
+    ) -> Int[Array, "batch steps"]:
+        """The greedy answer; from its first end symbol on, only end symbols."""
+        answers = jnp.argmax(self(tokens, steps, lengths), axis=-1)
+        end = self.vocabulary.end
+        return jnp.where(jnp.cumsum(answers == end, axis=1) > 0, end, answers)
+
+
+class Scores(NamedTuple):
+    """Shares of what was predicted right."""
+
+    fine: Float[Array, ""] | float
+    """Of the symbols of all answers, end symbols included."""
+    coarse: Float[Array, ""] | float
+    """Of the answers, whole and with their end symbol."""
+
+
+def answer_loss(
+    logits: Float[Array, "batch steps vocabulary"],
+    answers: Int[Array, "batch steps"],
+    lengths: Lengths | None = None,
+) -> Float[Array, ""]:
+    """The negative log likelihood of an answer's symbols, on average."""
+    losses = optax.softmax_cross_entropy_with_integer_labels(logits, answers)
+    return jnp.mean(losses, where=counted(answers, lengths))
+
+
+def score(
+    logits: Float[Array, "batch steps vocabulary"],
+    answers: Int[Array, "batch steps"],
+    lengths: Lengths | None = None,
+) -> Scores:
+    """Fine and coarse accuracy of greedy prediction."""
+    right, mask = jnp.argmax(logits, axis=-1) == answers, counted(answers, lengths)
+    whole = jnp.all(right | ~mask, axis=1)
+    return Scores(jnp.mean(right, where=mask, dtype=float), jnp.mean(whole, dtype=float))
+
+
+def counted(
+    answers: Int[Array, "batch steps"], lengths: Lengths | None
+) -> Bool[Array, "batch steps"]:
+    """The symbols that belong to an answer; lengths include the end symbol."""
+    if lengths is None:
+        return jnp.ones(answers.shape, bool)
+    return jnp.arange(answers.shape[1])[None, :] < lengths[:, None]

@@ -1,0 +1,47 @@
+"""R^n under shifts: the keys of LANTM (paper, section 3.1, example 1)."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from lantm.errors import require_positive
+from lantm.spaces.base import EmbeddedKeySpace, Key, Scalar, dot, scale
+
+Shift = Float[Array, " key_size"]
+
+
+class Plane(EmbeddedKeySpace):
+    """R^n with the group R^n acting by addition. A group element is the vector of the shift."""
+
+    key_size: int = eqx.field(static=True)
+    bounded: bool = eqx.field(static=True)
+    """Keep every shift shorter than 1 (appendix A; so in all reported LANTM numbers)."""
+
+    def __init__(self, key_size: int = 2, *, bounded: bool = True):
+        require_positive(key_size=key_size)
+        self.key_size, self.bounded = key_size, bounded
+
+    @property
+    def action_size(self) -> int:
+        return self.key_size
+
+    def project(self, raw: Key) -> Key:
+        return raw
+
+    def action(self, raw: Shift) -> Shift:
+        return scale(1 / jnp.sqrt(1 + dot(raw, raw)), raw) if self.bounded else raw
+
+    def act(self, action: Shift, key: Key) -> Key:
+        return action + key
+
+    def mix_action(self, gate: Scalar, new: Shift, old: Shift) -> Shift:
+        return scale(gate, new) + scale(1 - gate, old)
+
+    def identity(self) -> Shift:
+        return jnp.zeros(self.key_size)
+
+    def inverse(self, action: Shift) -> Shift:
+        return -action
+
+    def compose(self, second: Shift, first: Shift) -> Shift:
+        return second + first

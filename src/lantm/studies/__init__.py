@@ -1,0 +1,1 @@
+"""Many runs: sweeps, their report beside the paper, benchmarks."""

@@ -1,0 +1,28 @@
+"""`lantm bench`: this library, its plain-scan reference and eager PyTorch, side by side."""
+
+from lantm.studies.benchmark.cases import Case, floating_point_operations
+from lantm.studies.benchmark.compare import Measurement, compare, first_step_seconds
+from lantm.studies.benchmark.report import (
+    draw,
+    load_rows,
+    markdown,
+    ratios,
+    remarks,
+    save_rows,
+    table,
+)
+
+__all__ = [
+    "Case",
+    "Measurement",
+    "compare",
+    "draw",
+    "first_step_seconds",
+    "floating_point_operations",
+    "load_rows",
+    "markdown",
+    "ratios",
+    "remarks",
+    "save_rows",
+    "table",
+]

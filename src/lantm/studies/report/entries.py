@@ -1,0 +1,95 @@
+"""Rows of a results file as values, and the numbers of the paper in the same form."""
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lantm.errors import require_one_of
+from lantm.machines.seq2seq import Scores
+from lantm.training.runs import CHECKPOINTS
+
+PAPER_FILE = Path(__file__).parent / "paper.csv"
+"""Tables 1b and A.2 of the paper, in percent."""
+INTERPOLATION = "action_interpolation"
+
+
+class Place(NamedTuple):
+    """A place in the paper's tables."""
+
+    task: str
+    model: str
+    regime: str
+    interpolation: bool = False
+    """Of actions (appendix B)."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run that has ended."""
+
+    cell: Place
+    grid: str
+    command: str
+    seconds: float | None
+    error: str | None
+    """Why it failed, if it did."""
+    accuracy: dict[int, Scores]
+    """Of one checkpoint, by the multiple of the training size; none if it failed."""
+
+    @property
+    def twice(self) -> Scores | None:
+        return self.accuracy.get(2)
+
+
+def parse(rows: Iterable[Mapping[str, Any]], checkpoint: str = "best") -> list[Result]:
+    """Rows of `read_results`, with the scores of one checkpoint."""
+    require_one_of("checkpoint", checkpoint, CHECKPOINTS)
+    return [_parse(row, checkpoint) for row in rows]
+
+
+def _parse(row: Mapping[str, Any], checkpoint: str) -> Result:
+    config, failed = row["config"], row["status"] == "failed"
+    scores = [score for score in row["test"] if score["checkpoint"] == checkpoint]
+    result = Result(
+        Place(config["task"], config["model"], config["regime"], bool(config.get(INTERPOLATION))),
+        row["grid"] or "none",
+        row["command"],
+        row["seconds"],
+        (row.get("error") or "failed") if failed else None,
+        {s["source"]: Scores(s["fine"], s["coarse"]) for s in scores if not failed},
+    )
+    if not failed and result.twice is None:
+        raise ValueError(f"result {row['digest']} has no 2x score of the checkpoint {checkpoint}")
+    return result
+
+
+def of_grid(results: Sequence[Result], grid: str) -> list[Result]:
+    """Those of one sweep; `none` for runs that no sweep trained."""
+    known = sorted({result.grid for result in results})
+    require_one_of("grid", grid, known or ["none so far"])
+    return [result for result in results if result.grid == grid]
+
+
+def best(results: Iterable[Result]) -> dict[Place, Scores]:
+    """Of each cell the run with the best test on twice the training size, coarse before fine."""
+    found: dict[Place, Scores] = {}
+    for result in results:
+        if result.twice:
+            known = found.get(result.cell, result.twice)
+            found[result.cell] = max(known, result.twice, key=lambda a: (a.coarse, a.fine))
+    return found
+
+
+@cache
+def paper() -> dict[Place, Scores]:
+    """What the paper reports, in whole percents."""
+    with PAPER_FILE.open(newline="") as file:
+        return {
+            Place(row["task"], row["model"], row["regime"], row["interpolation"] == "yes"): Scores(
+                int(row["fine"]) / 100, int(row["coarse"]) / 100
+            )
+            for row in csv.DictReader(file)
+        }

@@ -1,0 +1,168 @@
+"""Engines: where the runs of a sweep are trained, one core and one thread each."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from lantm.errors import require_one_of, require_positive
+from lantm.processes import SINGLE, one_core
+from lantm.studies.sweep.worker import work
+from lantm.training.trainer import INTERRUPTED
+
+CACHE = "JAX_COMPILATION_CACHE_DIR"
+LOG_FILE = "worker.log"
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Trains runs side by side. What comes of a run stands in its directory."""
+
+    @property
+    def slots(self) -> int:
+        """How many runs may be in progress at once."""
+        ...
+
+    def start(self, folder: Path) -> None:
+        """Begin or go on with the run in a directory."""
+        ...
+
+    def ended(self) -> list[tuple[Path, str | None]]:
+        """The runs that are not in progress any more, with a reason where the process died."""
+        ...
+
+    def stop(self) -> None:
+        """Ask all runs to save and to end, and wait until they have."""
+        ...
+
+
+class Local:
+    """A process for each core of this machine."""
+
+    def __init__(self, workers: int | None = None, file: str | None = None):
+        self.slots = workers or available_cores()
+        self.file = file
+        self.processes: dict[Path, tuple[int, subprocess.Popen[bytes]]] = {}
+
+    def start(self, folder: Path) -> None:
+        taken = {core for core, _ in self.processes.values()}
+        core = min(set(range(self.slots)) - taken)
+        words = [sys.executable, "-m", "lantm.studies.sweep.worker", str(folder)]
+        with one_core(core), (folder / LOG_FILE).open("wb") as log:
+            process = subprocess.Popen(  # noqa: S603 - no shell, our own program
+                words if self.file is None else [*words, self.file],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **SINGLE},
+                process_group=0,  # Ctrl-C in a terminal reaches only the sweep
+            )
+        self.processes[folder] = core, process
+
+    def ended(self) -> list[tuple[Path, str | None]]:
+        over = {f: p.returncode for f, (_, p) in self.processes.items() if p.poll() is not None}
+        for folder in over:
+            _, process = self.processes.pop(folder)
+            close(process)
+        return [(folder, cause_of_death(folder, code)) for folder, code in over.items()]
+
+    def stop(self) -> None:
+        for _, process in self.processes.values():
+            close(process)
+        for _, process in self.processes.values():
+            process.wait()
+
+
+def available_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def close(process: subprocess.Popen[bytes]) -> None:
+    """The worker ends when its standard input does."""
+    assert process.stdin is not None  # noqa: S101 - it is a pipe
+    process.stdin.close()
+
+
+def cause_of_death(folder: Path, code: int) -> str | None:
+    """Why a process ended that should not have."""
+    if code in (0, INTERRUPTED):
+        return None
+    if code < 0:
+        return f"killed by {signal.Signals(-code).name}"
+    lines = (folder / LOG_FILE).read_text(errors="replace").splitlines()
+    return lines[-1] if lines else f"exit code {code}"
+
+
+class Ray:
+    """A task for each run on the cores of a Ray cluster that shares the folder of the runs."""
+
+    def __init__(
+        self, workers: int | None = None, file: str | None = None, address: str | None = None
+    ):
+        try:
+            import ray  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError:
+            raise ValueError("the engine ray needs Ray: pip install 'lantm[ray]'") from None
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise ValueError(f"cannot use the Ray cluster {address}: {error}") from None
+        self.ray, self.limit, self.file = ray, workers, file
+        cache = {CACHE: os.environ[CACHE]} if CACHE in os.environ else {}
+        # A run whose worker died is started again by the sweep, whichever engine it has.
+        self.task: Any = ray.remote(
+            num_cpus=1, max_retries=0, runtime_env={"env_vars": {**SINGLE, **cache}}
+        )(work)
+        self.folders: dict[Any, Path] = {}
+
+    @property
+    def slots(self) -> int:
+        cores = int(self.ray.cluster_resources().get("CPU", 0))
+        return min(self.limit or cores, cores)
+
+    def start(self, folder: Path) -> None:
+        file = None if self.file is None else str(Path(self.file).resolve())
+        self.folders[self.task.remote(str(folder.resolve()), file)] = folder
+
+    def ended(self) -> list[tuple[Path, str | None]]:
+        tasks = list(self.folders)
+        over, _ = self.ray.wait(tasks, num_returns=len(tasks), timeout=0) if tasks else ([], [])
+        return [(self.folders.pop(task), self.cause_of_death(task)) for task in over]
+
+    def cause_of_death(self, task: Any) -> str | None:
+        """Why a task ended that should not have."""
+        try:
+            self.ray.get(task)
+        except self.ray.exceptions.RayError as error:
+            return f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}"
+        return None
+
+    def stop(self) -> None:
+        tasks = list(self.folders)
+        for task in tasks:
+            self.ray.cancel(task)
+        if tasks:
+            self.ray.wait(tasks, num_returns=len(tasks))
+        self.ray.shutdown()
+
+
+def require_engine(name: str, workers: int | None = None, address: str | None = None) -> None:
+    """There is such an engine, and it can have these settings."""
+    require_one_of("engine", name, ["local", "ray"])
+    if workers is not None:
+        require_positive(workers=workers)
+    if address is not None and name != "ray":
+        raise ValueError(f"--address is only for the engine ray, got {address} for {name}")
+
+
+def make_engine(
+    name: str, workers: int | None = None, file: str | None = None, address: str | None = None
+) -> Engine:
+    """An engine by name."""
+    require_engine(name, workers, address)
+    return Ray(workers, file, address) if name == "ray" else Local(workers, file)

@@ -1,0 +1,194 @@
+"""Grids: the configs of a sweep, by name or from a file."""
+
+import csv
+import tomllib
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from lantm.errors import require_one_of
+from lantm.machines.models import MODELS, ModelConfig
+from lantm.tasks.streams import REGIMES
+from lantm.training.config import TrainConfig, configure
+from lantm.training.settings import UNSET, plain_type, reader
+
+LIE_MODELS = tuple(name for name, design in MODELS.items() if design.access == "lie")
+CELL = ("task", "model", "regime")
+with (Path(__file__).parent / "best_hyperparameters.csv").open(newline="") as file:
+    BEST = list(csv.DictReader(file))
+"""The authors' best settings, a row for each cell, as text."""
+PAPER_TASKS = tuple(dict.fromkeys(row["task"] for row in BEST))
+
+Settings: TypeAlias = dict[str, Any]
+
+
+class Grid(NamedTuple):
+    """Settings for every cell of a table of tasks, models and regimes, each with some seeds."""
+
+    name: str
+    recipe: str
+    settings: Callable[[str, str, str], Iterable[Settings]]
+    """Of a task, a model and a regime: what to try there."""
+    tasks: Sequence[str] = PAPER_TASKS
+    models: Sequence[str] = tuple(MODELS)
+    regimes: Sequence[str] = tuple(REGIMES)
+    seeds: Sequence[int] = (1, 2, 3)
+
+    def configs(self, overrides: Settings | None = None) -> list[TrainConfig]:
+        """Every run of the grid once; overrides hold for all of them."""
+        found = [
+            configure(self.recipe, **dict(zip(CELL, cell, strict=True)) | tried | (overrides or {}))
+            for cell in product(self.tasks, self.models, self.regimes)
+            for settings in self.settings(*cell)
+            for tried in [settings | {"seed": seed} for seed in self.seeds]
+        ]
+        return list({config.digest: config for config in found}.values())
+
+
+def vary(**axes: Iterable[Any]) -> list[Settings]:
+    """All combinations.
+
+    >>> vary(lr=[0.1, 0.2], layers=[1])
+    [{'lr': 0.1, 'layers': 1}, {'lr': 0.2, 'layers': 1}]
+    """
+    return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+
+
+# ---- grids by name
+
+
+def paper_settings(task: str, model: str, regime: str) -> list[Settings]:
+    """The paper's grid (table A.1), the same for every task and regime."""
+    if model == "lstm":
+        rates = [0.2, 0.02, 0.002, 0.0002]
+        return vary(layers=[1, 2, 3, 4], decay_delay=[500, 700], init=["fan_in"], lr=rates)
+    custom: dict[str, dict[str, list[Any]]] = {
+        "ram": {"key_size": [2, 20]},
+        "ram_tape": {"key_size": [2, 20], "sharpen": [False, True]},
+        "slantm": {"space": ["sphere", "bounded_sphere"]},
+        "slantm_s": {"space": ["sphere", "bounded_sphere"]},
+    }
+    return vary(
+        decay_delay=[300, 600],
+        init=["uniform", "fan_in"],
+        lr=[0.01, 0.02, 0.04],
+        **custom.get(model, {}),
+    )
+
+
+def best_settings(task: str, model: str, regime: str) -> list[Settings]:
+    """The authors' best setting of a cell."""
+    cell = (task, model, regime)
+    for name, value, known in zip(CELL, cell, (PAPER_TASKS, MODELS, REGIMES), strict=True):
+        require_one_of(f"{name} of the grid best", value, known)
+    return [read_best()[cell]]
+
+
+@cache
+def read_best() -> dict[tuple[str, ...], Settings]:
+    """The table of the authors' best settings, by task, model and regime."""
+    return {
+        tuple(row[name] for name in CELL): {
+            name: parse_setting(name, text)
+            for name, text in row.items()
+            if text and name not in CELL
+        }
+        for row in BEST
+    }
+
+
+GRIDS = {
+    grid.name: grid
+    for grid in (
+        Grid("paper", "paper", paper_settings),
+        Grid("best", "paper", best_settings),
+        Grid("default", "default", lambda task, model, regime: [{}]),
+    )
+}
+
+
+# ---- grids of one's own
+
+
+def find_grid(name: str) -> Grid:
+    """A grid by name, or the one in a TOML file."""
+    if not name.endswith(".toml"):
+        require_one_of("grid", name, [*GRIDS, "FILE.toml"])
+        return GRIDS[name]
+    try:
+        return read_grid(Path(name))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def read_grid(path: Path) -> Grid:
+    """The grid of a file: `base` are settings of every run, each list of `grid` is varied."""
+    content = tomllib.loads(path.read_text())
+    for key, table in content.items():
+        require_one_of("table", key, ["base", "grid"])
+        if not isinstance(table, dict):
+            raise ValueError(f"{key} must be a table of settings, got {table!r}")
+    base, axes = content.get("base", {}), content.get("grid", {})
+    recipe = base.pop("recipe", "default")
+    for name, values in axes.items():
+        if not isinstance(values, list) or not values:
+            raise ValueError(f"grid.{name} must be a list of values, got {values!r}")
+    base = {name: checked(name, value) for name, value in base.items()}
+    axes = {name: [checked(name, value) for value in values] for name, values in axes.items()}
+    usual = TrainConfig().flat()
+    cell = {name: axes.pop(name, [base.pop(name, usual[name])]) for name in (*CELL, "seed")}
+    tried = [base | settings for settings in vary(**axes)]
+    grid = Grid(path.stem, recipe, lambda task, model, regime: tried, *cell.values())
+    grid.configs()  # a value that cannot be is refused here, with the file's name
+    return grid
+
+
+# ---- settings as text
+
+
+def parse_settings(texts: Iterable[str]) -> Settings:
+    """Settings from words such as `lr=0.02`."""
+    pairs = [text.partition("=") for text in texts]
+    for name, equals, _ in pairs:
+        if not equals:
+            raise ValueError(f"a setting must be NAME=VALUE, got {name!r}")
+    return {name: parse_setting(name, value) for name, _, value in pairs}
+
+
+def parse_setting(name: str, text: str) -> Any:
+    """The value of a setting that is given as text.
+
+    >>> parse_setting("lr", "0.02"), parse_setting("sharpen", "true")
+    (0.02, True)
+    >>> parse_setting("decay_delay", "none") is None
+    True
+    """
+    hint = type_hint(name)
+    try:
+        return {"true": True, "false": False}[text] if hint is bool else reader(hint)(text)
+    except (KeyError, ValueError):
+        wanted = plain_type(hint).__name__
+        raise ValueError(f"{name} must be of type {wanted}, got {text!r}") from None
+
+
+def checked(name: str, value: Any) -> Any:
+    """The value of a setting, if it is of its field's type."""
+    hint = type_hint(name)
+    wanted = plain_type(hint)
+    if value == UNSET and wanted is not hint:
+        return None
+    if wanted is float and type(value) is int:
+        return float(value)
+    if type(value) is not wanted:
+        raise ValueError(f"{name} must be of type {wanted.__name__}, got {value!r}")
+    return value
+
+
+def type_hint(name: str) -> Any:
+    """Of a field of `TrainConfig` or of its model."""
+    hints = typing.get_type_hints(TrainConfig) | typing.get_type_hints(ModelConfig)
+    require_one_of("setting", name, sorted(hints))
+    return hints[name]

@@ -1,0 +1,154 @@
+"""A sweep: trains every config once, whatever happens to processes on the way."""
+
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from lantm.studies.results import GRID_FILE, Row, add_results, read_results, result_row
+from lantm.studies.sweep.engines import Engine
+from lantm.studies.sweep.worker import record_failure
+from lantm.training.config import TrainConfig
+from lantm.training.runs import BusyError, Run
+
+ATTEMPTS = 3
+POLL_SECONDS = 0.2
+
+
+class Sweep:
+    """The runs of a grid below one folder: ended, running and waiting.
+
+    A run that has ended in the folder or is among the results is not trained again.
+    """
+
+    def __init__(
+        self,
+        configs: Iterable[TrainConfig],
+        root: str | Path,
+        *,
+        grid: str | None = None,
+        results: str | Path | None = None,
+        retry: bool = False,
+    ):
+        self.root, self.grid = Path(root), grid
+        self.results = Path(results or self.root / "results.jsonl")
+        self.waiting: deque[Run] = deque()
+        self.running: dict[Path, Run] = {}
+        self.rows: list[Row] = []
+        self.deaths: Counter[Path] = Counter()
+        known = {row["digest"]: row for row in read_results(self.results, missing_ok=True)}
+        for config in configs:
+            run = Run(self.root / config.name, config, config.digest)
+            row = known.get(run.digest) if run.result is None else result_row(run)
+            if row is None or (row["status"] == "failed" and retry):
+                self.waiting.append(run)
+            else:
+                self.rows.append(row)
+
+    def train(
+        self,
+        engine: Engine,
+        *,
+        on_row: Callable[[Row], None] = lambda row: None,
+        on_poll: Callable[[], None] = lambda: None,
+    ) -> list[Row]:
+        """Train what is waiting; `on_row` hears of each run that ends. Ctrl-C saves first."""
+        add_results(self.results, self.rows)
+        for run in self.waiting:  # what failed is tried again; another sweep may have finished some
+            if (run.result or {}).get("status") == "failed":
+                (run.path / "result.json").unlink()
+        try:
+            while self.waiting or self.running:
+                before = len(self.rows)
+                self.fill(engine)
+                for folder, problem in engine.ended():
+                    self.settle(self.running.pop(folder), problem)
+                new = self.rows[before:]
+                if new:
+                    add_results(self.results, new)
+                for row in new:
+                    on_row(row)
+                on_poll()
+                time.sleep(POLL_SECONDS)
+        finally:
+            engine.stop()
+        return self.rows
+
+    def fill(self, engine: Engine) -> None:
+        """Start what waits, as far as there is room; another sweep's runs go on waiting."""
+        room = engine.slots - len(self.running)
+        for run in list(self.waiting) if room > 0 else ():
+            if run.result is not None:
+                self.waiting.remove(run)
+                self.rows.append(result_row(run))
+            elif is_free(Run.create(run.config, self.root)):
+                self.waiting.remove(run)
+                if not (run.path / GRID_FILE).exists():
+                    run.write_json(GRID_FILE, self.grid)
+                self.running[run.path] = run
+                engine.start(run.path)
+                room -= 1
+            if not room:
+                return
+
+    def settle(self, run: Run, problem: str | None) -> None:
+        """A run ended: with a result, or it waits for its next attempt."""
+        if problem is not None:
+            self.deaths[run.path] += 1
+            if run.result is None and self.deaths[run.path] == ATTEMPTS:
+                record_failure(run, f"its process died {ATTEMPTS} times: {problem}")
+        if run.result is None:
+            self.waiting.append(run)
+        else:
+            self.rows.append(result_row(run))
+
+    def count(self, status: str) -> int:
+        return sum(row["status"] == status for row in self.rows)
+
+
+def is_free(run: Run) -> bool:
+    """No process is training it. The worker makes sure of that once more."""
+    try:
+        with run.held():
+            return True
+    except BusyError:
+        return False
+
+
+class Rates:
+    """Seconds a batch takes, from runs that have finished: the most similar ones there are."""
+
+    def __init__(self, rows: Iterable[Row]):
+        known: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+        for row in rows:
+            if row["status"] == "finished" and row["seconds"] is not None:
+                config = row["config"]
+                for likeness in similar(config["task"], config["model"]):
+                    known[likeness].append(row["seconds"] / config["batches"])
+        self.seconds = {likeness: mean(values) for likeness, values in known.items()}
+
+    def expect(self, config: TrainConfig, done: int = 0) -> float | None:
+        """Seconds until a run is finished; None as long as no run was."""
+        for likeness in similar(config.task, config.model.model):
+            if likeness in self.seconds:
+                return self.seconds[likeness] * (config.batches - done)
+        return None
+
+    def left(self, sweep: Sweep, slots: int) -> float | None:
+        """Seconds until all runs of a sweep are finished."""
+        parts = [self.expect(run.config) for run in sweep.waiting]
+        parts += [self.expect(run.config, last_row(run)["batch"]) for run in sweep.running.values()]
+        known = [part for part in parts if part is not None]
+        return sum(known) / slots if len(known) == len(parts) and slots else None
+
+
+def similar(task: str, model: str) -> list[tuple[str | None, str | None]]:
+    """Kinds of runs to compare with, the nearest one first."""
+    return [(task, model), (None, model), (task, None), (None, None)]
+
+
+def last_row(run: Run) -> dict[str, Any]:
+    """What the metrics of a run say last."""
+    return {"batch": 0} | dict(*list(run.metrics())[-1:])

@@ -1,0 +1,50 @@
+"""One run of a sweep, in a process of its own.
+
+python -m lantm.studies.sweep.worker RUN [FILE.py]
+"""
+
+import os
+import signal
+import sys
+import threading
+
+from lantm.extensions import load_file
+from lantm.training.runs import BusyError, Run
+from lantm.training.trainer import INTERRUPTED, finish
+
+LONGEST_ERROR = 300
+
+
+def work(folder: str, file: str | None = None) -> None:
+    """Finish the run in a directory, unless another process is at it; an error is its result."""
+    if file is not None:
+        load_file(file)
+    run = Run.open(folder)
+    try:
+        finish(run)
+    except BusyError:
+        pass
+    except Exception as error:  # the other runs go on
+        record_failure(run, f"{type(error).__name__}: {error}")
+
+
+def record_failure(run: Run, error: str) -> None:
+    run.write_json("result.json", {"status": "failed", "error": error[:LONGEST_ERROR]})
+
+
+def stop_with_parent() -> None:
+    """Interrupt when standard input closes: the parent asks for an end, or has died."""
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def main() -> None:
+    threading.Thread(target=stop_with_parent, daemon=True).start()
+    try:
+        work(*sys.argv[1:])
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
+
+
+if __name__ == "__main__":
+    main()

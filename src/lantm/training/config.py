@@ -1,0 +1,171 @@
+"""A training run as a value: task, model, data and optimisation, every choice a field."""
+
+import dataclasses
+import hashlib
+import json
+import shlex
+from dataclasses import dataclass, field
+from typing import Any
+
+from lantm.errors import require_one_of, require_positive
+from lantm.machines.models import ModelConfig
+from lantm.tasks import TASKS
+from lantm.tasks.streams import REGIMES
+from lantm.training.optimiser import OPTIMISERS
+from lantm.training.settings import UNSET
+
+INITIALISATIONS = ("fan_in", "uniform", "straight")
+LATER = {"weight_noise": 0.0}
+"""Settings that earlier runs do not name, with the values they had; digests leave these out."""
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Everything that decides the outcome of a run. The defaults are our own recipe, see
+    `docs/deviations.md`; `RECIPES["paper"]` has the paper's.
+    """
+
+    task: str = "copy"
+    """What to learn: copy, reverse, bigram_flip, double, interleaved_add, odd_first, ..."""
+    model: ModelConfig = field(default_factory=lambda: ModelConfig(read_gate_bias=-2.0))
+    regime: str = "small"
+    """small: 16K samples, 20 passes; large: 320K samples, one pass."""
+    data: str | None = None
+    """Train on a file of the authors' format instead of sampling."""
+    growth: float = 0.0
+    """Share of training in which sizes grow: at first only the smallest tenth of the batches."""
+    seed: int = 1
+    """Of the initial parameters and of the samples."""
+    batches: int = 10_000
+    """Updates in all."""
+    optimiser: str = "rmsprop"
+    """rmsprop or adam."""
+    lr: float = 0.01
+    """Learning rate."""
+    decay_delay: int | None = 600
+    """The learning rate falls by 1 % every 20 batches from 10 times this many batches on; if
+    none, along a cosine, to 0 at the last batch."""
+    clip: float = 1.0
+    """The largest norm of a gradient."""
+    weight_noise: float = 0.0
+    """Noise on all parameters while learning, new for every batch: its standard deviation, which
+    grows from 0 to this."""
+    averaging: float = 0.99
+    """Evaluate an average of the weights over the updates, with this decay; 0: the last ones."""
+    init: str = "fan_in"
+    """fan_in: uniform up to 1 / sqrt(fan-in) (the paper's *); uniform: in [-1, 1] (its 1);
+    straight: fan_in, but for heads that go straight on."""
+    forget_bias: float | None = None
+    """Start of both LSTM forget biases; if not given, 1 for uniform, else drawn like the rest."""
+    validate_every: int = 500
+    """Batches between validations, each with a checkpoint."""
+    validate_from: int = 500
+    """The first batch to validate at."""
+    validation_examples: int = 640
+    """Problems of twice the training size that select the best checkpoint."""
+    test_examples: int = 3200
+    """Problems for the scores at the end."""
+    keep_all: bool = False
+    """Keep the weights of every checkpoint, for animations."""
+
+    def __post_init__(self) -> None:
+        require_one_of("task", self.task, TASKS)
+        require_one_of("regime", self.regime, REGIMES)
+        require_one_of("init", self.init, INITIALISATIONS)
+        require_one_of("optimiser", self.optimiser, OPTIMISERS)
+        for name in ("batches", "validate_every", "validate_from"):
+            require_positive(**{name: getattr(self, name)})
+        require_positive(validation=self.validation_examples, test=self.test_examples)
+        for name, value in (("seed", self.seed), ("decay_delay", self.decay_delay or 0)):
+            if not isinstance(value, int) or value < 0:
+                raise ValueError(f"{name} must be a whole number from 0, got {value!r}")
+        for name in ("lr", "clip"):
+            value = getattr(self, name)
+            if not 0 < value < float("inf"):
+                raise ValueError(f"{name} must be a number above 0, got {value!r}")
+        if not 0 <= self.weight_noise < float("inf"):
+            raise ValueError(f"weight_noise must be a number from 0, got {self.weight_noise!r}")
+        for name in ("averaging", "growth"):
+            value = getattr(self, name)
+            if not 0 <= value < 1:
+                raise ValueError(f"{name} must be from 0 to below 1, got {value!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    def flat(self) -> dict[str, Any]:
+        """All settings by name, the model's among them."""
+        values = self.to_dict()
+        return {**values, **values["model"]}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "TrainConfig":
+        model = ModelConfig(**values["model"])
+        return cls(**{**LATER, **values, "model": model})
+
+    @property
+    def digest(self) -> str:
+        """Eight hexadecimal digits that differ for every config."""
+        settings = self.to_dict()
+        for name, former in LATER.items():
+            if settings[name] == former:
+                del settings[name]
+        text = json.dumps(settings, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    @property
+    def command(self) -> str:
+        """The command that trains it.
+
+        >>> configure(task="reverse", model="slantm", action_interpolation=True).command
+        'lantm train reverse --model slantm --action-interpolation'
+        """
+        return min(map(self._command, RECIPES), key=len)
+
+    def _command(self, recipe: str) -> str:
+        """The command that begins with that recipe."""
+        words = [f"lantm train {self.task}"] + [f"--recipe {recipe}"] * (recipe != "default")
+        usual = configure(recipe, task=self.task).flat()
+        for name, value in self.flat().items():
+            if value != usual[name]:
+                text = UNSET if value is None else shlex.quote(str(value))
+                option = "--" + name.replace("_", "-")
+                words.append(option if value is True else f"{option} {text}")
+        return " ".join(words)
+
+    @property
+    def name(self) -> str:
+        """The name of the run's directory."""
+        return f"{self.task}-{self.model.model}-{self.regime}-seed{self.seed}-{self.digest}"
+
+
+RECIPES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "paper": {
+        "clip": 32.0,
+        "averaging": 0.0,
+        "read_gate_bias": 0.0,
+        "decay_delay": 300,
+        "validate_from": 5000,
+        "validation_examples": 3200,
+    },
+}
+"""Settings that belong together, by name; fields of `TrainConfig` and of its model."""
+
+
+def configure(recipe: str = "default", **settings: Any) -> TrainConfig:
+    """A config from a recipe and settings of one's own, model fields included.
+
+    >>> config = configure("paper", task="reverse", model="slantm", seed=2)
+    >>> config.clip, config.model.model, config.model.read_gate_bias
+    (32.0, 'slantm', 0.0)
+    """
+    require_one_of("recipe", recipe, RECIPES)
+    merged = {**RECIPES[recipe], **settings}
+    model_fields = {f.name for f in dataclasses.fields(ModelConfig)}
+    own_fields = {f.name for f in dataclasses.fields(TrainConfig)} - {"model"}
+    for name in merged:
+        require_one_of("setting", name, sorted(model_fields | own_fields))
+    model = {name: value for name, value in merged.items() if name in model_fields}
+    own = {name: value for name, value in merged.items() if name in own_fields}
+    return TrainConfig(**own, model=dataclasses.replace(TrainConfig().model, **model))

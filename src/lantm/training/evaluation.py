@@ -1,0 +1,119 @@
+"""Fine and coarse accuracy of a machine (paper, section 4)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
+
+from lantm.errors import require_positive
+from lantm.machines.seq2seq import Machine, counted
+from lantm.tasks import Batch
+from lantm.tasks.streams import Padded, bucket, buckets, pad
+
+CHUNK = 160
+"""Problems evaluated at once."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How a machine did on a set of problems; accuracies are fractions."""
+
+    examples: int
+    fine: float
+    """Of the symbols of all answers, end symbols included."""
+    coarse: float
+    """Of the answers, whole and with their end symbol."""
+    by_length: dict[int, "Evaluation"] | None = None
+    """The same for the answers of each length, end symbols not counted."""
+
+    def to_dict(self) -> dict[str, Any]:
+        row = {"examples": self.examples, "fine": self.fine, "coarse": self.coarse}
+        if self.by_length is None:
+            return row
+        return row | {"by_length": {n: part.to_dict() for n, part in self.by_length.items()}}
+
+
+def percent(share: Array | float) -> str:
+    """As the paper has it: 100 only where nothing is wrong."""
+    share = float(share)
+    return "100" if share == 1 else f"{min(100 * share, 99.99):.2f}"
+
+
+def evaluate_batches(machine: Machine, batches: Sequence[Batch]) -> Evaluation:
+    """Greedy answers to all problems, scored."""
+    require_positive(batches=len(batches))
+    parameters, rest = eqx.partition(machine, eqx.is_array)
+    longest = max(batch.inputs.shape[1] for batch in batches)
+    steps = max(batch.answers.shape[1] for batch in batches)
+    edges = buckets(longest, 2), buckets(steps, 2)
+    lengths, right = [], []
+    for chunk in _chunks(batches, *edges):
+        count = len(chunk.inputs)
+        full = _fill(chunk)
+        hits = _hits(rest, parameters, *map(jnp.asarray, full))
+        lengths.append(chunk.answer_lengths)
+        right.append(np.asarray(hits)[:count])
+    return _summarise(np.concatenate(lengths), np.concatenate(right))
+
+
+def _chunks(
+    batches: Sequence[Batch], input_edges: list[int], answer_edges: list[int]
+) -> list[Padded]:
+    """Problems of like size together, each group padded to one of few shapes."""
+    groups: dict[tuple[int, int], list[Batch]] = {}
+    for batch in batches:
+        shape = (
+            bucket(batch.inputs.shape[1], input_edges),
+            bucket(batch.answers.shape[1], answer_edges),
+        )
+        groups.setdefault(shape, []).append(batch)
+    chunks = []
+    for shape, group in sorted(groups.items()):
+        whole = pad(group, *shape)
+        for start in range(0, len(whole.inputs), CHUNK):
+            rows = slice(start, start + CHUNK)
+            chunks.append(
+                Padded(
+                    whole.inputs[rows],
+                    whole.input_lengths[rows],
+                    whole.answers[rows],
+                    whole.answer_lengths[rows],
+                )
+            )
+    return chunks
+
+
+def _fill(chunk: Padded) -> tuple[np.ndarray, ...]:
+    """The last chunk of a group made as large as the others, so that no new shape is compiled."""
+    missing = CHUNK - len(chunk.inputs)
+    parts = chunk.inputs, chunk.input_lengths, chunk.answers, chunk.answer_lengths
+    return tuple(np.concatenate([part, np.repeat(part[:1], missing, axis=0)]) for part in parts)
+
+
+@eqx.filter_jit
+def _hits(
+    rest: Machine,
+    parameters: Machine,
+    inputs: Int[Array, "batch time"],
+    input_lengths: Int[Array, " batch"],
+    answers: Int[Array, "batch steps"],
+    answer_lengths: Int[Array, " batch"],
+) -> Int[Array, " batch"]:
+    """Symbols predicted right, for each problem."""
+    machine: Machine = eqx.combine(parameters, rest)
+    logits = machine(inputs, answers.shape[1], input_lengths, answer_lengths)
+    right = (jnp.argmax(logits, axis=-1) == answers) & counted(answers, answer_lengths)
+    return jnp.sum(right, axis=1)
+
+
+def _summarise(lengths: np.ndarray, right: np.ndarray) -> Evaluation:
+    def summary(chosen: np.ndarray) -> tuple[int, float, float]:
+        symbols, hits = lengths[chosen], right[chosen]
+        return len(hits), float(hits.sum() / symbols.sum()), float((hits == symbols).mean())
+
+    parts = {int(n) - 1: Evaluation(*summary(lengths == n)) for n in np.unique(lengths)}
+    return Evaluation(*summary(np.full(len(lengths), True)), parts)

@@ -1,0 +1,191 @@
+"""A run on disk: config, metrics, weights and result in one directory named after the config."""
+
+import json
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+from filelock import FileLock, Timeout
+
+from lantm.errors import require_one_of
+from lantm.machines.models import build_machine
+from lantm.machines.seq2seq import Machine
+from lantm.tasks import TASKS, Batch, Task
+from lantm.tasks.streams import evaluation_batches
+from lantm.tasks.textfile import read_batches
+from lantm.training.checkpoints import load_tree, write_atomically
+from lantm.training.config import TrainConfig
+from lantm.training.evaluation import Evaluation, evaluate_batches
+
+CHECKPOINTS = ("best", "last")
+ZOO = "zoo:"
+
+
+class BusyError(ValueError):
+    """Another process trains that run."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training run, finished or not, or a ready-trained machine."""
+
+    path: Path
+    config: TrainConfig
+    digest: str
+    """Of the config when the run began; every file of weights carries it."""
+
+    @classmethod
+    def create(cls, config: TrainConfig, root: str | Path) -> "Run":
+        """The run of a config below `root`, with its directory."""
+        run = cls(Path(root) / config.name, config, config.digest)
+        (run.path / "checkpoints").mkdir(parents=True, exist_ok=True)
+        (run.path / "weights").mkdir(exist_ok=True)
+        if not (run.path / "config.json").exists():
+            versions = {"lantm": version("lantm"), "jax": jax.__version__, "git": git_hash()}
+            content = {"digest": run.digest, "versions": versions, "config": config.to_dict()}
+            run.write_json("config.json", content)
+        return run
+
+    @classmethod
+    def open(cls, name: str | Path) -> "Run":
+        """The run in a directory, or a ready-trained machine: `zoo:copy`."""
+        path = zoo_path(str(name)) if str(name).startswith(ZOO) else Path(name)
+        file = path / "config.json"
+        if not file.is_file():
+            raise ValueError(f"run must be a run directory or zoo:TASK, got {name}")
+        try:
+            content = json.loads(file.read_bytes())
+            return cls(path, TrainConfig.from_dict(content["config"]), content["digest"])
+        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+            raise ValueError(f"{file} is damaged: {error!r}") from None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """No other process trains the run in this block; a BusyError if one does already.
+
+        The system gives the run free when a process ends, however it ends.
+        """
+        try:
+            lock = FileLock(self.path / "lock").acquire(blocking=False)
+        except Timeout:
+            raise BusyError(f"another process is training {self.path}") from None
+        with lock:
+            yield
+
+    @property
+    def task(self) -> Task:
+        return TASKS[self.config.task]
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What `result.json` says, once the run has ended."""
+        path = self.path / "result.json"
+        if not path.exists():
+            return None
+        try:
+            result = json.loads(path.read_bytes())
+            require_one_of("status", result["status"], ("finished", "failed"))
+            return result
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} is damaged: {error!r}") from None
+
+    def metrics(self) -> Iterator[dict[str, Any]]:
+        """One row for every logged batch; a line cut off by a crash is left out."""
+        path = self.path / "metrics.jsonl"
+        for line in path.read_text().splitlines() if path.exists() else ():
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError:
+                return
+
+    def machine(self, checkpoint: str = "best") -> Machine:
+        """The trained machine: best by validation, last, or the number of a kept batch."""
+        weights = self.weights_path(checkpoint)
+        if not weights.exists():
+            kept = sorted(p.stem for p in (self.path / "weights").glob("*.safetensors"))
+            require_one_of("checkpoint", checkpoint, kept or ["none so far"])
+        model, vocabulary = self.config.model, self.task.vocabulary
+        shapes = eqx.filter_eval_shape(build_machine, model, vocabulary, key=jax.random.key(0))
+        return load_tree(weights, shapes, {"config": self.digest})
+
+    def weights_path(self, checkpoint: str) -> Path:
+        return self.path / "weights" / f"{checkpoint}.safetensors"
+
+    @property
+    def kept(self) -> list[str]:
+        """The checkpoints of training that were kept, by number."""
+        names = (path.stem for path in (self.path / "weights").glob("*.safetensors"))
+        return sorted((name for name in names if name.isdigit()), key=int)
+
+    def write_json(self, name: str, value: Any) -> None:
+        write_atomically(self.path / name, (json.dumps(value, indent=2) + "\n").encode())
+
+
+class Score(NamedTuple):
+    """The evaluation of one checkpoint on one set of problems."""
+
+    checkpoint: str
+    source: int | str
+    """A multiple of the training size, or a file."""
+    evaluation: Evaluation
+
+    def to_dict(self) -> dict[str, Any]:
+        where = {"checkpoint": self.checkpoint, "source": self.source}
+        return where | self.evaluation.to_dict()
+
+
+def evaluate(
+    run: Run | str | Path,
+    multiples: Iterable[int] = (1, 2),
+    data: Iterable[str | Path] = (),
+    *,
+    checkpoints: Iterable[str] | None = None,
+    examples: int = 3200,
+) -> list[Score]:
+    """Accuracies on the test sets of the given multiples, and on files of the authors' format.
+
+    Without a choice: of the best and the last checkpoint, or what there is of the two.
+    """
+    run = run if isinstance(run, Run) else Run.open(run)
+    sets: list[tuple[int | str, list[Batch]]] = [
+        (multiple, evaluation_batches(run.task, "test", multiple, examples))
+        for multiple in multiples
+    ]
+    sets += [(str(path), read_batches(path, run.task)) for path in data]
+    if checkpoints is None:
+        checkpoints = [name for name in CHECKPOINTS if run.weights_path(name).exists()] or ["best"]
+    scores = []
+    for name in checkpoints:
+        machine = run.machine(name)
+        scores += [Score(name, source, evaluate_batches(machine, part)) for source, part in sets]
+    return scores
+
+
+ZOO_FOLDER = Path(__file__).parents[1] / "zoo"
+
+
+def zoo_names() -> list[str]:
+    """The ready-trained machines that come with the package."""
+    return sorted(ZOO + path.parent.name for path in ZOO_FOLDER.glob("*/config.json"))
+
+
+def zoo_path(name: str) -> Path:
+    """The directory of a ready-trained machine."""
+    require_one_of("run", name, zoo_names())
+    return ZOO_FOLDER / name.removeprefix(ZOO)
+
+
+def git_hash() -> str | None:
+    """The commit of the code, where it runs from a checkout."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=5)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None

@@ -1,0 +1,352 @@
+"""Training: from a config to a run with a trained machine."""
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+from lantm.initialise import redraw_uniform, set_forget_bias
+from lantm.machines.models import build_machine
+from lantm.machines.seq2seq import Machine, answer_loss, score
+from lantm.machines.straight import straighten
+from lantm.tasks import TASKS
+from lantm.tasks.streams import (
+    GrowingStream,
+    Stream,
+    bucket,
+    buckets,
+    evaluation_batches,
+    pad,
+    training_stream,
+)
+from lantm.tasks.textfile import FileStream
+from lantm.training.checkpoints import load_tree, save_tree, write_atomically
+from lantm.training.config import TrainConfig
+from lantm.training.evaluation import Evaluation, evaluate_batches
+from lantm.training.optimiser import OPTIMISERS
+from lantm.training.runs import Run, evaluate
+
+LOG_EVERY = 100
+KEPT_CHECKPOINTS = 2
+INTERRUPTED = 130
+"""The exit code of a program that Ctrl-C ended."""
+
+
+class TrainingState(NamedTuple):
+    """All that a run needs to go on as if it had never stopped."""
+
+    parameters: PyTree
+    average: PyTree
+    """The weights that are evaluated."""
+    optimiser: PyTree
+    batch: Int[Array, ""]
+    """Updates made; also the position in the data."""
+    tally: Float[Array, "4"]
+    """Sums of loss, fine and coarse accuracy, and batches, since the last logged row."""
+    best: Float[Array, "2"]
+    """Coarse and fine accuracy of the best checkpoint so far."""
+
+
+class Progress(NamedTuple):
+    """What there is to tell after an update."""
+
+    batch: int
+    loss: float
+    row: dict[str, Any] | None
+    """The row just added to the metrics, if there is one."""
+
+
+class NonFiniteError(ArithmeticError):
+    """The loss or a parameter is not a finite number any more."""
+
+
+def train(
+    config: TrainConfig,
+    root: str | Path = "runs",
+    *,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_notice: Callable[[str], None] = print,
+) -> Run:
+    """The run of a config below `root`, trained to the end."""
+    return finish(Run.create(config, root), on_progress=on_progress, on_notice=on_notice)
+
+
+def finish(
+    run: Run,
+    *,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_notice: Callable[[str], None] = print,
+) -> Run:
+    """Train to the end, from the last checkpoint if there is one, and test the outcome.
+
+    A finished run is returned as it is; one that another process trains is refused.
+    """
+    if run.result is None or run.result["status"] == "failed":
+        with run.held():
+            run.write_json("result.json", train_and_test(run, on_progress, on_notice))
+    return run
+
+
+def train_and_test(
+    run: Run, on_progress: Callable[[Progress], None], on_notice: Callable[[str], None]
+) -> dict[str, Any]:
+    """The result of a run; an error of numbers is recorded before it is raised."""
+    trainer = Trainer(run, on_notice)
+    started = time.monotonic()
+    try:
+        trainer.run_to_end(on_progress)
+    except NonFiniteError as error:
+        run.write_json("result.json", {"status": "failed", "error": str(error)})
+        raise
+    seconds = round(time.monotonic() - started, 1)
+    scores = [score.to_dict() for score in evaluate(run, examples=run.config.test_examples)]
+    for row in scores:
+        del row["by_length"]
+    return {"status": "finished", "seconds": seconds, "test": scores}
+
+
+class Trainer:
+    """A run in progress."""
+
+    def __init__(self, run: Run, on_notice: Callable[[str], None] = print):
+        self.run, self.config = run, run.config
+        self.task = TASKS[self.config.task]
+        self.stream = open_stream(self.config)
+        machine = initial_machine(self.config)
+        parameters, self.rest = eqx.partition(machine, eqx.is_array)
+        optimiser = OPTIMISERS[self.config.optimiser]
+        self.optimiser = optimiser(learning_rate(self.config), clip=self.config.clip)
+        self.update = jax.jit(partial(update, self.config, self.optimiser, self.rest))
+        longest = [self.task.sample(np.random.default_rng(0), self.task.largest, 1)]
+        longest += [self.stream[i] for i in range(len(self.stream))] if self.config.data else []
+        self.edges = tuple(
+            buckets(max(part.shape[1] for part in parts), 2) for parts in zip(*longest, strict=True)
+        )
+        self.validation = evaluation_batches(
+            self.task, "validation", 2, self.config.validation_examples
+        )
+        fresh = TrainingState(
+            parameters,
+            jax.tree.map(jnp.array, parameters),
+            self.optimiser.init(parameters),
+            jnp.array(0, jnp.int32),
+            jnp.zeros(4),
+            jnp.array([-1.0, -1.0]),
+        )
+        self.state = self.restore(fresh, on_notice)
+
+    def run_to_end(self, on_progress: Callable[[Progress], None]) -> None:
+        """Update, log, validate and save until all batches are done; Ctrl-C saves first."""
+        done = int(self.state.batch)
+        with deferred_interrupt() as check_interrupt:
+            try:
+                while done < self.config.batches:
+                    loss = self.step(done)
+                    done += 1
+                    row = self.log(done) if self.is_logged(done) else None
+                    if self.is_validated(done):
+                        self.save()
+                    on_progress(Progress(done, loss, row))
+                    check_interrupt()
+            except KeyboardInterrupt:
+                self.save()
+                raise
+
+    def step(self, index: int) -> float:
+        """One update with the batch of that number."""
+        batch = self.stream[index]
+        sizes = (part.shape[1] for part in batch)
+        padded = pad([batch], *map(bucket, sizes, self.edges))
+        self.state, loss = self.update(
+            self.state, padded.inputs, padded.input_lengths, padded.answers, padded.answer_lengths
+        )
+        if not np.isfinite(loss):
+            raise NonFiniteError(f"the loss became {loss} at batch {index + 1}")
+        return float(loss)
+
+    def is_validated(self, done: int) -> bool:
+        config = self.config
+        due = done % config.validate_every == 0 and done >= config.validate_from
+        return due or done == config.batches
+
+    def is_logged(self, done: int) -> bool:
+        return done % LOG_EVERY == 0 or self.is_validated(done)
+
+    def log(self, done: int) -> dict[str, Any]:
+        """A row for the metrics, with a validation where one is due."""
+        *sums, batches = self.state.tally.tolist()
+        loss, fine, coarse = (total / batches for total in sums)
+        row: dict[str, Any] = {"batch": done, "loss": loss, "fine": fine, "coarse": coarse}
+        self.state = self.state._replace(tally=jnp.zeros(4))
+        if self.is_validated(done):
+            found = self.validate(done)
+            row |= {"validation_fine": found.fine, "validation_coarse": found.coarse}
+        with (self.run.path / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        return row
+
+    def validate(self, done: int) -> Evaluation:
+        """Score the weights at twice the training size; keep them if none were better."""
+        self.require_finite()
+        machine: Machine = eqx.combine(self.state.average, self.rest)
+        found = evaluate_batches(machine, self.validation)
+        now = [found.coarse, found.fine]
+        said = {"config": self.run.digest, "batch": str(done)}
+        if now >= self.state.best.tolist():
+            self.state = self.state._replace(best=jnp.array(now))
+            save_tree(self.run.weights_path("best"), machine, said)
+        save_tree(self.run.weights_path("last"), machine, said)
+        if self.config.keep_all:
+            save_tree(self.run.weights_path(f"{done:06d}"), machine, said)
+        return found
+
+    def require_finite(self) -> None:
+        """Nothing is kept of a machine that is not made of numbers any more."""
+        if not all(bool(jnp.all(jnp.isfinite(p))) for p in jax.tree.leaves(self.state.parameters)):
+            done = int(self.state.batch)
+            raise NonFiniteError(f"a parameter was not finite any more after batch {done}")
+
+    def save(self) -> None:
+        """A checkpoint to resume from; the oldest ones go."""
+        self.require_finite()
+        done = int(self.state.batch)
+        folder = self.run.path / "checkpoints"
+        save_tree(folder / f"{done:06d}.safetensors", self.state, {"config": self.run.digest})
+        for old in sorted(folder.glob("*.safetensors"), key=by_number)[:-KEPT_CHECKPOINTS]:
+            old.unlink()
+
+    def restore(self, fresh: TrainingState, on_notice: Callable[[str], None]) -> TrainingState:
+        """The newest checkpoint that is whole and of this config, with the metrics up to it."""
+        for leftover in self.run.path.rglob("*.safetensors?*"):  # of a process that was killed
+            leftover.unlink()
+        state = fresh
+        found = (self.run.path / "checkpoints").glob("*.safetensors")
+        for path in sorted(found, key=by_number, reverse=True):
+            try:
+                state = load_tree(path, fresh, {"config": self.run.digest})
+                break
+            except ValueError as error:
+                on_notice(f"stepping over a checkpoint: {error}")
+                path.rename(path.with_suffix(".bad"))
+        rows = [row for row in self.run.metrics() if row["batch"] <= int(state.batch)]
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        write_atomically(self.run.path / "metrics.jsonl", text.encode())
+        return state
+
+
+def by_number(path: Path) -> tuple[int, str]:
+    """The order of checkpoints, also where numbers outgrow their six digits."""
+    return len(path.stem), path.stem
+
+
+@contextmanager
+def deferred_interrupt() -> Iterator[Callable[[], None]]:
+    """Ctrl-C waits for the next check, so that it cuts no step in two. A second one does not."""
+    asked: list[bool] = []
+
+    def remember(signum: int, frame: Any) -> None:
+        if asked:
+            raise SystemExit(128 + signum)
+        asked.append(True)
+
+    def check() -> None:
+        if asked:
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield check
+        return
+    before = signal.signal(signal.SIGINT, remember)
+    try:
+        yield check
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def open_stream(config: TrainConfig) -> Stream:
+    """The data of a run."""
+    task = TASKS[config.task]
+    stream: Stream
+    if config.data is not None:
+        stream = FileStream(config.data, task)
+    else:
+        stream = training_stream(task, config.regime, config.seed)
+    updates = round(config.growth * config.batches)
+    return GrowingStream(stream, updates, config.seed) if updates else stream
+
+
+@eqx.filter_jit
+def initial_machine(config: TrainConfig) -> Machine:
+    """The machine before the first update; compiled as a whole, so that the cache knows it."""
+    build_key, draw_key = jax.random.split(jax.random.key(config.seed))
+    machine = build_machine(config.model, TASKS[config.task].vocabulary, key=build_key)
+    forget_bias = config.forget_bias
+    if config.init == "uniform":
+        machine = redraw_uniform(machine, draw_key)
+        forget_bias = 1.0 if forget_bias is None else forget_bias
+    if config.init == "straight":
+        cell = straighten(machine.cell, draw_key)
+        machine = eqx.tree_at(lambda machine: machine.cell, machine, cell)
+    return machine if forget_bias is None else set_forget_bias(machine, forget_bias)
+
+
+def learning_rate(config: TrainConfig) -> optax.Schedule:
+    """Constant, then 1 % less every 20 batches; or along a cosine to 0."""
+    if config.decay_delay is None:
+        return optax.cosine_decay_schedule(config.lr, config.batches)
+    delay = 10 * config.decay_delay
+
+    def schedule(batch: Any) -> Any:
+        return config.lr * 0.99 ** (jnp.maximum(batch - delay, 0) // 20)
+
+    return schedule
+
+
+def update(
+    config: TrainConfig,
+    optimiser: optax.GradientTransformation,
+    rest: Machine,
+    state: TrainingState,
+    inputs: Int[Array, "batch time"],
+    input_lengths: Int[Array, " batch"],
+    answers: Int[Array, "batch steps"],
+    answer_lengths: Int[Array, " batch"],
+) -> tuple[TrainingState, Float[Array, ""]]:
+    """The state after one batch, and its loss."""
+
+    def loss_of(parameters: PyTree) -> tuple[Array, Array]:
+        machine: Machine = eqx.combine(parameters, rest)
+        logits = machine(inputs, answers.shape[1], input_lengths, answer_lengths)
+        return answer_loss(logits, answers, answer_lengths), logits
+
+    shaken = state.parameters
+    if config.weight_noise:
+        key = jax.random.fold_in(jax.random.key(config.seed), state.batch)
+        shaken = add_noise(shaken, config.weight_noise / config.batches * state.batch, key)
+    (loss, logits), grads = jax.value_and_grad(loss_of, has_aux=True)(shaken)
+    updates, optimiser_state = optimiser.update(grads, state.optimiser)
+    parameters = optax.apply_updates(state.parameters, updates)
+    average = optax.incremental_update(parameters, state.average, 1 - config.averaging)
+    scores = score(logits, answers, answer_lengths)
+    tally = state.tally + jnp.stack([loss, scores.fine, scores.coarse, jnp.ones_like(loss)])
+    new = TrainingState(parameters, average, optimiser_state, state.batch + 1, tally, state.best)
+    return new, loss
+
+
+def add_noise(parameters: PyTree, scale: Float[Array, ""], key: PRNGKeyArray) -> PyTree:
+    """Gaussian noise of that standard deviation on every number."""
+    flat, restore = ravel_pytree(parameters)
+    return restore(flat + scale * jax.random.normal(key, flat.shape))
