@@ -43,7 +43,7 @@ class Circle(lantm.EmbeddedKeySpace):
         return second + first
 
 
-lantm.SPACES["circle"] = lambda key: Circle()
+lantm.SPACES["circle"] = Circle()
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import lantm
 from own_space import Circle
 
 ALL_SPACES: dict[str, lantm.KeySpace] = {
-    **{name: make(jax.random.key(0)) for name, make in lantm.SPACES.items()},
+    **lantm.SPACES,
     "circle": Circle(),
     "plane5": lantm.Plane(5),
     "geodesic_sphere": lantm.Sphere(geodesic=True),
@@ -18,7 +18,7 @@ ALL_SPACES: dict[str, lantm.KeySpace] = {
 # Distinct primes, and none of them a key space's own size: swapped axes cannot go unnoticed.
 BATCH, TIME, INPUTS, OUTPUTS, HIDDEN, WIDTH, KEYS = 5, 7, 11, 13, 17, 19, 23
 
-LIE = tuple(name for name, design in lantm.MODELS.items() if design.access == "lie")
+LIE = tuple(name for name, design in lantm.MODELS.items() if "space" in design.takes)
 """The models that take a key space."""
 
 VARIANTS: dict[str, dict[str, object]] = {

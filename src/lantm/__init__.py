@@ -4,16 +4,38 @@ from lantm.machines.cell import Cell, init_states, unroll
 from lantm.machines.layer import MemoryLayer
 from lantm.machines.lstm_cell import LSTMCell
 from lantm.machines.memory_cell import MemoryCell
-from lantm.machines.models import MODELS, ModelConfig, build_cell, build_machine
+from lantm.machines.models import (
+    MODELS,
+    Design,
+    ModelConfig,
+    build_cell,
+    build_machine,
+    with_memory,
+)
 from lantm.machines.seq2seq import Machine, MachineTrace, Scores, answer_loss, score
 from lantm.machines.straight import straighten
-from lantm.memory import InverseSquare, Memory, Softmax, Weighting
-from lantm.parts import Access, Gate, Head, HeadTrace, LieAccess, RandomAccess, Trace
+from lantm.memory import WEIGHTINGS, InversePower, InverseSquare, Memory, Softmax, Weighting
+from lantm.parts import (
+    CONTROLLERS,
+    OUTPUTS,
+    Access,
+    Gate,
+    Head,
+    HeadTrace,
+    Layer,
+    LieAccess,
+    Output,
+    RandomAccess,
+    Trace,
+)
+from lantm.parts.affine import Affine
 from lantm.spaces import (
     SPACES,
+    Chart,
     EmbeddedKeySpace,
     KeySpace,
     Plane,
+    Reach,
     Rotation,
     Sphere,
     normalise,
@@ -30,21 +52,29 @@ from lantm.unrolling.scan import unroll_scan, unroll_traced
 __version__ = "0.1.0"
 
 __all__ = [
+    "CONTROLLERS",
     "MODELS",
+    "OUTPUTS",
     "RECIPES",
     "SPACES",
     "TASKS",
+    "WEIGHTINGS",
     "Access",
+    "Affine",
     "Batch",
     "Cell",
+    "Chart",
+    "Design",
     "EmbeddedKeySpace",
     "Evaluation",
     "Gate",
     "Head",
     "HeadTrace",
+    "InversePower",
     "InverseSquare",
     "KeySpace",
     "LSTMCell",
+    "Layer",
     "LieAccess",
     "Machine",
     "MachineTrace",
@@ -52,8 +82,10 @@ __all__ = [
     "MemoryCell",
     "MemoryLayer",
     "ModelConfig",
+    "Output",
     "Plane",
     "RandomAccess",
+    "Reach",
     "Rotation",
     "Run",
     "Score",
@@ -82,4 +114,5 @@ __all__ = [
     "unroll",
     "unroll_scan",
     "unroll_traced",
+    "with_memory",
 ]

@@ -21,14 +21,3 @@ def redraw_uniform(tree: Tree, key: PRNGKeyArray) -> Tree:
     keys = jax.random.split(key, len(leaves))
     drawn = [uniform(k, *leaf.shape) for k, leaf in zip(keys, leaves, strict=True)]
     return eqx.combine(jax.tree.unflatten(structure, drawn), rest)
-
-
-def set_forget_bias(machine: Tree, bias: float) -> Tree:
-    """Both forget biases of every LSTM layer; the forget gate comes first of four."""
-
-    def raised(path: tuple, leaf: Array) -> Array:
-        name = jax.tree_util.keystr(path)
-        is_bias = name.endswith((".from_input.bias", ".from_hidden.bias"))
-        return leaf.at[: leaf.size // 4].set(bias) if is_bias else leaf
-
-    return jax.tree_util.tree_map_with_path(raised, machine)

@@ -5,10 +5,12 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from lantm.errors import require_shape
 from lantm.parts import Trace
+from lantm.spaces import Chart, coordinates
 from lantm.unrolling.scan import Inputs, Lengths, Outputs, State, unroll_scan
 
 
@@ -23,6 +25,11 @@ class Cell(eqx.Module):
     def initial_memories(self) -> int:
         """Memories that exist before the first step."""
 
+    @property
+    def memories_per_step(self) -> int:
+        """Memories that a step writes."""
+        return 1
+
     @abc.abstractmethod
     def init_state(self, capacity: int) -> State:
         """The learnable initial state, with room for `capacity` memories, initial ones included."""
@@ -31,17 +38,24 @@ class Cell(eqx.Module):
     def step(
         self, state: State, inputs: Float[Array, " input_size"], *, write: bool = True
     ) -> tuple[State, Float[Array, " output_size"], Trace]:
-        """The next state, this step's output, and what happened. `write` keeps the new memory."""
-
-    def room(self, state: State) -> Int[Array, " batch"] | None:
-        """How many steps a batch of states has room to write; None: any number."""
-        return None
+        """The next state, this step's output, and what happened. `write` keeps new memories."""
 
     def unroll(
         self, state: State, inputs: Inputs, lengths: Lengths | None = None, *, write: bool = True
     ) -> tuple[State, Outputs]:
-        """The final state and every output, as `unroll_scan` has them; faster, if a cell can."""
+        """The final state and every output of a batch: what `unroll_scan` gives, or gives slower.
+
+        A cell that overrides this sees to it that whoever overrides its `step` gets that.
+        """
         return unroll_scan(self, state, inputs, lengths, write=write)
+
+    def room(self, state: State) -> Int[Array, " batch"] | None:
+        """Memories that a batch of states has room for; None: any number."""
+        return None
+
+    def chart(self, keys: np.ndarray) -> Chart:
+        """Keys of its memories, one a row, as points of a picture."""
+        return coordinates(keys)
 
 
 def unroll(
@@ -57,8 +71,18 @@ def init_states(cell: Cell, batch: int, capacity: int) -> State:
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (batch, *leaf.shape)), state)
 
 
+def states_for(cell: Cell, batch: int, steps: int) -> State:
+    """The same with room for that many steps that write."""
+    return init_states(cell, batch, cell.initial_memories + steps * cell.memories_per_step)
+
+
 def checked(
-    cell: Cell, state: State, shape: tuple[int, ...], lengths: Lengths | None, *, write: bool = True
+    cell: Cell,
+    state: State,
+    shape: tuple[int, ...],
+    lengths: Lengths | None,
+    *,
+    write: bool = True,
 ) -> State:
     """The same state, or an error (under `jax.jit` too) if the lengths or its buffer do not fit.
 
@@ -76,5 +100,5 @@ def checked(
             "lengths must fit the state's buffer of memories: make the state with room for as "
             "many steps as will be written"
         )
-        state = eqx.error_if(state, steps > room, message)
+        state = eqx.error_if(state, steps * cell.memories_per_step > room, message)
     return state

@@ -1,11 +1,13 @@
 """The memory as a layer for other people's models."""
 
+from functools import partial
+
 import equinox as eqx
 
 from lantm.errors import require_lengths, require_positive, require_shape
-from lantm.machines.cell import Cell, checked, init_states
+from lantm.machines.cell import Cell, checked, states_for
 from lantm.parts import Trace
-from lantm.unrolling.scan import Inputs, Lengths, Outputs, State, unroll_traced
+from lantm.unrolling.scan import Inputs, Lengths, Outputs, State, unroll_scan, unroll_traced
 
 
 class MemoryLayer(eqx.Module):
@@ -13,14 +15,18 @@ class MemoryLayer(eqx.Module):
 
     It takes any cell. Chunks of a long sequence can be fed one after the other by handing each
     call's state to the next; a sequence that has ended (`lengths`) keeps its state.
+
+    The fast loop has reverse-mode derivatives, of the first order. With `reference` the plain scan
+    takes its place: slower, and differentiable in every way that JAX knows.
     """
 
     cell: Cell
+    reference: bool = eqx.field(static=True, default=False)
 
     def init_state(self, batch: int, steps: int) -> State:
         """A fresh state with room for `steps` writes."""
         require_positive(batch=batch, steps=steps)
-        return init_states(self.cell, batch, self.cell.initial_memories + steps)
+        return states_for(self.cell, batch, steps)
 
     def __call__(
         self,
@@ -32,7 +38,8 @@ class MemoryLayer(eqx.Module):
     ) -> tuple[Outputs, State]:
         """The outputs of every step, zero after a sequence's length, and the state after it."""
         state = self._checked(inputs, state, lengths, write)
-        state, outputs = self.cell.unroll(state, inputs, lengths, write=write)
+        unroll = partial(unroll_scan, self.cell) if self.reference else self.cell.unroll
+        state, outputs = unroll(state, inputs, lengths, write=write)
         return outputs, state
 
     def trace(

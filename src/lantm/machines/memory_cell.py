@@ -5,28 +5,37 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lantm.errors import require_positive
 from lantm.initialise import uniform
 from lantm.machines.cell import Cell
 from lantm.memory import InitialMemory, Memory
-from lantm.parts import Access, Controller, Heads, LSTMState, Trace
+from lantm.parts import CONTROLLERS, OUTPUTS, Access, Controller, Heads, LayerState, Output, Trace
+from lantm.parts.affine import Affine, weight_and_bias
+from lantm.parts.controllers import MakeLayer
+from lantm.parts.output import MakeOutput
+from lantm.parts.overrides import written_for
 from lantm.parts.pieces import split
-from lantm.unrolling.loop import Affine, Buffers, Carry, Loop, Weights, catch_up, cut, parts
-from lantm.unrolling.scan import Inputs, Lengths, Outputs
+from lantm.spaces import Chart
+from lantm.unrolling.buffers import Buffers
+from lantm.unrolling.controller import Weights, is_loopable
+from lantm.unrolling.loop import Carry, Loop
+from lantm.unrolling.scan import Inputs, Lengths, Outputs, cut
+from lantm.unrolling.timed import for_all
 
 
 class MemoryState(NamedTuple):
-    controller: tuple[LSTMState, ...]
-    reading: Float[Array, " width"]
-    """rho of the last step, which the controller sees in the next."""
+    controller: tuple[LayerState, ...]
+    reading: Float[Array, "*batch width"]
+    """rho of the last step, of all read heads in a row, which the controller sees in the next."""
     heads: Heads
     memory: Memory
 
 
 class MemoryCell(Cell):
-    """LSTM controller, heads and memory: h' = RNN([x; rho], h), then RW(Sigma, q, h').
+    """Controller, heads and memory: h' = RNN([x; rho], h), then RW(Sigma, q, h').
 
     One linear layer on the hidden state emits everything: the output, what to write, and the
     access's command. A step reads before it writes.
@@ -34,7 +43,7 @@ class MemoryCell(Cell):
 
     controller: Controller
     interface: eqx.nn.Linear
-    readout: eqx.nn.Linear
+    output: Output
     access: Access
     initial_memory: InitialMemory
     initial_reading: Float[Array, " width"]
@@ -50,6 +59,9 @@ class MemoryCell(Cell):
         hidden_size: int = 50,
         width: int = 20,
         layers: int = 1,
+        controller: MakeLayer = CONTROLLERS["lstm"],
+        output: MakeOutput = OUTPUTS["linear"],
+        gated_output: bool = True,
         initial_strength_bias: float = -10.0,
         key: PRNGKeyArray,
     ):
@@ -57,8 +69,11 @@ class MemoryCell(Cell):
             input_size=input_size, output_size=output_size, hidden_size=hidden_size, width=width
         )
         keys = jax.random.split(key, 5)
+        read_width = access.read_heads * width
         self.input_size, self.output_size, self.access = input_size, output_size, access
-        self.controller = Controller(input_size + width, hidden_size, layers, key=keys[0])
+        self.controller = Controller(
+            controller, input_size + read_width, hidden_size, layers, key=keys[0]
+        )
         self.initial_memory = InitialMemory(
             access.initial_memories,
             access.key_size,
@@ -66,20 +81,29 @@ class MemoryCell(Cell):
             strength_bias=initial_strength_bias,
             key=keys[1],
         )
-        self.initial_reading = uniform(keys[2], width)
-        self.readout = eqx.nn.Linear(width, output_size, key=keys[3])
+        self.initial_reading = uniform(keys[2], read_width)
+        self.output = output(hidden_size, read_width, output_size, gated=gated_output, key=keys[3])
         self.interface = eqx.nn.Linear(hidden_size, sum(self.command_sizes), key=keys[4])
 
     @property
+    def width(self) -> int:
+        """Numbers in a memory's value."""
+        return self.initial_memory.values.shape[1]
+
+    @property
     def command_sizes(self) -> tuple[int, ...]:
-        """The pieces of the interface: output, value, strength, output gate, access."""
-        width = self.initial_reading.shape[0]
-        gate = int(self.access.gated_output)
-        return self.output_size, width, 1, gate, self.access.command_size
+        """The pieces of the interface: output, values, strengths, output gate, access."""
+        writes = self.access.write_heads
+        gate = int(self.output.gated)
+        return self.output_size, writes * self.width, writes, gate, self.access.command_size
 
     @property
     def initial_memories(self) -> int:
         return self.initial_memory.slots
+
+    @property
+    def memories_per_step(self) -> int:
+        return self.access.write_heads
 
     def init_state(self, capacity: int) -> MemoryState:
         keys = jax.vmap(self.access.project)(self.initial_memory.keys)
@@ -95,22 +119,28 @@ class MemoryCell(Cell):
     ) -> tuple[MemoryState, Float[Array, " output_size"], Trace]:
         controller = self.controller(state.controller, jnp.concatenate([inputs, state.reading]))
         hidden = controller[-1].hidden
-        output, value, strength, gate, command = split(self.interface(hidden), self.command_sizes)
+        direct, values, strengths, gate, command = split(self.interface(hidden), self.command_sizes)
 
         heads, weights, read, wrote = self.access(command, state.heads, state.memory.slots)
-        reading = state.memory.read(weights)
+        readings = state.memory.read(weights)
 
-        value, strength = jnp.tanh(value), jax.nn.sigmoid(strength[0])
-        memory = state.memory.write(wrote.key, value, strength) if write else state.memory
+        values = jnp.tanh(values).reshape(self.access.write_heads, self.width)
+        strengths = jax.nn.sigmoid(strengths)
+        memory = state.memory
+        for new in zip(wrote.key, values, strengths, strict=True) if write else ():
+            memory = memory.write(*new)
 
-        output_gate = jax.nn.sigmoid(gate[0]) if self.access.gated_output else None
-        shown = self.readout(reading)
-        output = output + (shown if output_gate is None else output_gate * shown)
-        trace = Trace(hidden, read, wrote, weights, reading, value, strength, output_gate)
+        output_gate = jax.nn.sigmoid(gate[0]) if self.output.gated else None
+        reading = readings.reshape(-1)
+        output = self.output(direct, output_gate, hidden, reading)
+        trace = Trace(hidden, read, wrote, weights, readings, values, strengths, output_gate)
         return MemoryState(controller, reading, heads, memory), output, trace
 
     def room(self, state: MemoryState) -> Int[Array, " batch"]:
         return state.memory.strengths.shape[1] - state.memory.count
+
+    def chart(self, keys: np.ndarray) -> Chart:
+        return self.access.chart(keys)
 
     def unroll(
         self,
@@ -120,30 +150,34 @@ class MemoryCell(Cell):
         *,
         write: bool = True,
     ) -> tuple[MemoryState, Outputs]:
-        """By the fast loop; outputs after it, for all steps at once."""
-        outputs, width = self.command_sizes[:2]
-        weight, bias = parts(self.interface)
-        memory = state.memory
-        commands = sum(self.command_sizes[1:]) - self.access.command_size
-        end = Loop(self.access, width, commands, write)(
-            Weights.of(self.controller.layers, weight[outputs:], bias[outputs:]),
+        """By the fast loop, where nothing that it relies on was overridden."""
+        fast = (
+            written_for(type(self), "unroll", "step")
+            and is_loopable(self.controller)
+            and self.access.in_pieces
+        )
+        if not fast:
+            return super().unroll(state, inputs, lengths, write=write)
+        outputs, memory = self.output_size, state.memory
+        weight, bias = weight_and_bias(self.interface)
+        loop = Loop(self.access, self.controller.activates, self.width, self.skipped, write)
+        end = loop(
+            Weights.of(self.controller, Affine(weight[outputs:].T, bias[outputs:])),
             jnp.swapaxes(inputs, 0, 1),
             Carry(state.controller, state.reading, state.heads),
             Buffers.of(memory.keys, memory.values, memory.strengths),
             memory.count,
             lengths,
         )
-        shown = jnp.concatenate([end.readings, jnp.ones_like(end.readings[:, :, :1])], axis=2)
-        if self.access.gated_output:
-            shown = jax.nn.sigmoid(end.commands[:, :, width + 1, None]) * shown
-        readout = jnp.concatenate([self.readout.weight, parts(self.readout)[1][:, None]], axis=1)
-        both = Affine(jnp.concatenate([weight[:outputs], readout], axis=1).T, bias[:outputs])
-        logits = both.for_all(jnp.concatenate([end.hidden, shown], axis=2))
+        direct = for_all(Affine(weight[:outputs].T, bias[:outputs]), end.hidden)
+        gates = jax.nn.sigmoid(end.commands[:, :, self.skipped - 1]) if self.output.gated else None
+        said = jax.vmap(jax.vmap(self.output))(direct, gates, end.hidden, end.readings)
         steps = inputs.shape[1] if lengths is None else lengths.astype(memory.count.dtype)
-        count = memory.count + steps if write else memory.count
-        controller, reading, heads = end.carry
-        if not write:
-            heads = catch_up(self.access, end.commands[:, :, commands:], heads, lengths)
-        memory = Memory(*end.buffers.parts, count)
-        after = MemoryState(controller, reading, heads, memory)
-        return after, cut(jnp.swapaxes(logits, 0, 1), lengths)
+        count = memory.count + self.memories_per_step * steps if write else memory.count
+        after = MemoryState(*end.carry, Memory(*end.buffers.parts, count))
+        return after, cut(jnp.swapaxes(said, 0, 1), lengths)
+
+    @property
+    def skipped(self) -> int:
+        """Commands before the access's own: values, strengths, output gate."""
+        return sum(self.command_sizes[1:-1])

@@ -1,7 +1,8 @@
-"""The seven machines of the paper by name (section 4, models and baselines)."""
+"""Machines by name: the seven of the paper (section 4, models and baselines), and users' own."""
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import jax
 from jaxtyping import PRNGKeyArray
@@ -11,37 +12,10 @@ from lantm.machines.cell import Cell
 from lantm.machines.lstm_cell import LSTMCell
 from lantm.machines.memory_cell import MemoryCell
 from lantm.machines.seq2seq import Machine
-from lantm.memory.weighting import InverseSquare, Softmax
-from lantm.parts import Access, Gate, Head, LieAccess, RandomAccess
+from lantm.memory import WEIGHTINGS
+from lantm.parts import CONTROLLERS, OUTPUTS, Access, Gate, Head, LieAccess, RandomAccess
 from lantm.spaces import SPACES
 from lantm.tasks import Vocabulary
-
-WEIGHTINGS: dict[str, type[InverseSquare] | type[Softmax]] = {
-    "inverse_square": InverseSquare,
-    "softmax": Softmax,
-}
-
-
-class Design(NamedTuple):
-    """What makes a model, apart from sizes."""
-
-    access: str | None
-    """How it addresses its memory: `lie`, `ram`, `ram_tape`, or not at all."""
-    space: str | None = None
-    """The key space of Lie access, one of `SPACES`."""
-    weighting: str | None = None
-    """The weighting of Lie access, one of `WEIGHTINGS`."""
-
-
-MODELS: dict[str, Design] = {
-    "lstm": Design(None),
-    "ram": Design("ram"),
-    "ram_tape": Design("ram_tape"),
-    "lantm": Design("lie", "plane", "inverse_square"),
-    "lantm_s": Design("lie", "plane", "softmax"),
-    "slantm": Design("lie", "sphere", "inverse_square"),
-    "slantm_s": Design("lie", "sphere", "softmax"),
-}
 
 
 @dataclass(frozen=True)
@@ -53,9 +27,9 @@ class ModelConfig:
     space: str | None = None
     """Another key space for a Lie-access model: plane, free_plane, sphere, bounded_sphere, ..."""
     hidden_size: int | None = None
-    """Cells of each LSTM layer; 256 for lstm and 50 for the others if not given."""
+    """Cells of each layer of the controller; 256 for lstm and 50 for the others if not given."""
     layers: int = 1
-    """LSTM layers, 1 to 4 in the paper's grid for lstm."""
+    """Layers of the controller, 1 to 4 in the paper's grid for lstm."""
     embedding_size: int | None = None
     """Numbers for each input symbol; 128 for lstm and 14 for the others if not given."""
     memory_width: int = 20
@@ -67,47 +41,73 @@ class ModelConfig:
     action_interpolation: bool = False
     """Mix each action with the last one (appendix B)."""
     read_gate_bias: float = 0.0
-    """Added to the read head's gate; low values favour Lie access over random access."""
+    """Added to the read heads' gates; low values favour Lie access over random access."""
     write_gate_bias: float = -10.0
-    """Likewise for the write head."""
+    """Likewise for the write heads."""
     read_action_gate_bias: float = 0.0
-    """Added to the read head's action gate; low values favour the last action."""
+    """Added to the read heads' action gates; low values favour the last action."""
     write_action_gate_bias: float = -10.0
-    """Likewise for the write head."""
+    """Likewise for the write heads."""
     initial_strength_bias: float = -10.0
     """Added to the strength of the initial memories."""
+    weighting: str | None = None
+    """Another weighting for a Lie-access model: inverse_square, softmax or inverse_power."""
+    controller: str = "lstm"
+    """What drives the heads: lstm or gru."""
+    output: str = "linear"
+    """linear: the paper's; nonlinear: with a layer that sees state and readings together."""
+    read_heads: int = 1
+    """Of a Lie-access model."""
+    write_heads: int = 1
+    """Likewise; each writes a memory at every step."""
 
     def __post_init__(self) -> None:
         require_one_of("model", self.model, MODELS)
-        require_positive(layers=self.layers, memory_width=self.memory_width)
-        for name in ("hidden_size", "embedding_size", "key_size"):
-            if getattr(self, name) is not None:
-                require_positive(**{name: getattr(self, name)})
-        if MODELS[self.model].access == "lie":
-            require_one_of("space", self.space_name, SPACES)
-        else:
-            self._require_unset("lantm, lantm_s, slantm, slantm_s", "space", "action_interpolation")
-        if MODELS[self.model].access not in ("ram", "ram_tape"):
-            self._require_unset("ram, ram_tape", "key_size", "sharpen")
-
-    def _require_unset(self, models: str, *options: str) -> None:
-        for name in options:
-            if getattr(self, name):
+        require_one_of("controller", self.controller, CONTROLLERS)
+        require_one_of("output", self.output, OUTPUTS)
+        sizes = ("layers", "memory_width", "read_heads", "write_heads")
+        optional = ("hidden_size", "embedding_size", "key_size")
+        for name in (*sizes, *(name for name in optional if getattr(self, name) is not None)):
+            require_positive(**{name: getattr(self, name)})
+        for name, neutral in OWN_SETTINGS.items():
+            takers = [model for model, design in MODELS.items() if name in design.takes]
+            if getattr(self, name) != neutral and self.model not in takers:
                 raise ValueError(
-                    f"{name} is only for {models}; got {getattr(self, name)!r} for {self.model}"
+                    f"{name} is only for {', '.join(takers)}; "
+                    f"got {getattr(self, name)!r} for {self.model}"
                 )
+        for name, known in (("space", SPACES), ("weighting", WEIGHTINGS)):
+            if self.chosen(name) is not None:
+                require_one_of(name, self.chosen(name), known)
 
-    @property
-    def space_name(self) -> str:
-        """The key space of a Lie-access model."""
-        return self.space or str(MODELS[self.model].space)
+    def chosen(self, name: str) -> Any:
+        """A setting, or where it is not given, what the model's name stands for."""
+        value = getattr(self, name)
+        return MODELS[self.model].stands_for.get(name) if value is None else value
+
+
+Build: TypeAlias = Callable[[ModelConfig, int, int, PRNGKeyArray], Cell]
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a model's name stands for."""
+
+    build: Build
+    """Makes its cell: from the config, the sizes of input and output, and a random key."""
+    stands_for: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that a config need not give."""
+    takes: frozenset[str] = frozenset()
+    """Those of `OWN_SETTINGS` that mean something to it."""
+
+
+# ---- cells
 
 
 def build_machine(config: ModelConfig, vocabulary: Vocabulary, *, key: PRNGKeyArray) -> Machine:
     """A machine for tokens, with fresh parameters."""
     cell_key, embedding_key = jax.random.split(key)
-    embedding_size = config.embedding_size or (128 if config.model == "lstm" else 14)
-    cell = build_cell(config, embedding_size, vocabulary.size, key=cell_key)
+    cell = build_cell(config, config.chosen("embedding_size"), vocabulary.size, key=cell_key)
     return Machine(vocabulary, cell, key=embedding_key)
 
 
@@ -115,41 +115,113 @@ def build_cell(
     config: ModelConfig, input_size: int, output_size: int, *, key: PRNGKeyArray
 ) -> Cell:
     """The machine's cell on its own, for continuous inputs."""
-    design = MODELS[config.model]
-    hidden_size = config.hidden_size or (50 if design.access else 256)
-    if design.access is None:
-        return LSTMCell(input_size, output_size, hidden_size, config.layers, key=key)
-    access_key, cell_key = jax.random.split(key)
-    return MemoryCell(
-        input_size,
-        output_size,
-        _build_access(config, design, access_key),
-        hidden_size=hidden_size,
-        width=config.memory_width,
-        layers=config.layers,
-        initial_strength_bias=config.initial_strength_bias,
-        key=cell_key,
-    )
+    return MODELS[config.model].build(config, input_size, output_size, key)
 
 
-def _build_access(config: ModelConfig, design: Design, key: PRNGKeyArray) -> Access:
-    if design.access != "lie":
-        tape = design.access == "ram_tape"
-        return RandomAccess(config.key_size or 20, tape=tape, sharpen=config.sharpen, key=key)
+def build_lstm(
+    config: ModelConfig, input_size: int, output_size: int, key: PRNGKeyArray
+) -> LSTMCell:
+    hidden_size, make = config.chosen("hidden_size"), CONTROLLERS[config.controller]
+    return LSTMCell(input_size, output_size, hidden_size, config.layers, controller=make, key=key)
+
+
+def with_memory(
+    build_access: Callable[[ModelConfig, PRNGKeyArray], Access], *, gated_output: bool
+) -> Build:
+    """What makes memory cells with that access."""
+
+    def build(
+        config: ModelConfig, input_size: int, output_size: int, key: PRNGKeyArray
+    ) -> MemoryCell:
+        access_key, cell_key = jax.random.split(key)
+        return MemoryCell(
+            input_size,
+            output_size,
+            build_access(config, access_key),
+            hidden_size=config.chosen("hidden_size"),
+            width=config.memory_width,
+            layers=config.layers,
+            controller=CONTROLLERS[config.controller],
+            output=OUTPUTS[config.output],
+            gated_output=gated_output,
+            initial_strength_bias=config.initial_strength_bias,
+            key=cell_key,
+        )
+
+    return build
+
+
+# ---- accesses
+
+
+def build_random_access(config: ModelConfig, key: PRNGKeyArray) -> RandomAccess:
+    tape = config.model == "ram_tape"
+    return RandomAccess(config.chosen("key_size"), tape=tape, sharpen=config.sharpen, key=key)
+
+
+def build_lie_access(config: ModelConfig, key: PRNGKeyArray) -> LieAccess:
     read_key, write_key = jax.random.split(key)
     read_biases = config.read_gate_bias, config.read_action_gate_bias
     write_biases = config.write_gate_bias, config.write_action_gate_bias
     return LieAccess(
-        _build_head(config, *read_biases, read_key),
-        _build_head(config, *write_biases, write_key),
-        WEIGHTINGS[str(design.weighting)](),
+        SPACES[config.chosen("space")],
+        [_build_head(config, *read_biases, k) for k in _keys(read_key, config.read_heads)],
+        [_build_head(config, *write_biases, k) for k in _keys(write_key, config.write_heads)],
+        WEIGHTINGS[config.chosen("weighting")](),
     )
+
+
+def _keys(key: PRNGKeyArray, heads: int) -> list[PRNGKeyArray]:
+    """One for each head; the first is as if it were alone."""
+    return [key, *(jax.random.fold_in(key, number) for number in range(1, heads))]
 
 
 def _build_head(
     config: ModelConfig, gate_bias: float, action_gate_bias: float, key: PRNGKeyArray
 ) -> Head:
-    space_key, head_key = jax.random.split(key)
+    reach_key, head_key = jax.random.split(key)
     action_gate = Gate(action_gate_bias) if config.action_interpolation else None
-    space = SPACES[config.space_name](space_key)
-    return Head(space, gate=Gate(gate_bias), action_gate=action_gate, key=head_key)
+    space = SPACES[config.chosen("space")]
+    reach, gate = space.reach(reach_key), Gate(gate_bias)
+    return Head(space, reach=reach, gate=gate, action_gate=action_gate, key=head_key)
+
+
+# ---- the catalogue
+
+OWN_SETTINGS: dict[str, Any] = {
+    "space": None,
+    "weighting": None,
+    "action_interpolation": False,
+    "read_heads": 1,
+    "write_heads": 1,
+    "key_size": None,
+    "sharpen": False,
+    "output": "linear",
+}
+"""Settings that only some models take, with the values that say nothing."""
+
+SIZES = {"hidden_size": 50, "embedding_size": 14}
+LIE = frozenset(
+    {"space", "weighting", "action_interpolation", "read_heads", "write_heads", "output"}
+)
+RANDOM = frozenset({"key_size", "sharpen", "output"})
+
+
+def lie_model(space: str, weighting: str) -> Design:
+    """A Lie-access machine; a config may name another space and weighting."""
+    build = with_memory(build_lie_access, gated_output=True)
+    return Design(build, SIZES | {"space": space, "weighting": weighting}, LIE)
+
+
+RAM = Design(with_memory(build_random_access, gated_output=False), SIZES | {"key_size": 20}, RANDOM)
+
+MODELS: dict[str, Design] = {
+    "lstm": Design(build_lstm, {"hidden_size": 256, "embedding_size": 128}),
+    "ram": RAM,
+    "ram_tape": RAM,
+    "lantm": lie_model("plane", "inverse_square"),
+    "lantm_s": lie_model("plane", "softmax"),
+    "slantm": lie_model("sphere", "inverse_square"),
+    "slantm_s": lie_model("sphere", "softmax"),
+}
+"""Every model by name."""

@@ -9,7 +9,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from lantm.errors import require_lengths, require_positive, require_shape
-from lantm.machines.cell import Cell, checked, init_states
+from lantm.machines.cell import Cell, checked, states_for
 from lantm.parts import Trace
 from lantm.tasks import Vocabulary
 from lantm.unrolling.scan import Lengths, State, unroll_traced
@@ -43,7 +43,7 @@ class Machine(eqx.Module):
 
     def init_state(self, batch: int, steps: int) -> State:
         """The state before the first token, with room for `steps` writes."""
-        return init_states(self.cell, batch, self.cell.initial_memories + steps)
+        return states_for(self.cell, batch, steps)
 
     def encode(
         self, tokens: Tokens, lengths: Lengths | None = None, *, state: State | None = None

@@ -17,7 +17,7 @@ PACE = 0.3
 def straighten(cell: Cell, key: PRNGKeyArray) -> Cell:
     """The same cell with heads that at first go straight on, in the same direction.
 
-    Both heads get one short action of random direction, and what the controller's state adds to it
+    All heads get one short action of random direction, and what the controller's state adds to it
     is a tenth of what it was. So keys begin as a line, whatever is written. A cell without such
     heads stays as it is.
     """
@@ -26,8 +26,7 @@ def straighten(cell: Cell, key: PRNGKeyArray) -> Cell:
     access = cell.access
     weight, bias = jnp.asarray(cell.interface.weight), jnp.asarray(cell.interface.bias)
     *_, command = split(jnp.arange(cell.interface.out_features), cell.command_sizes)
-    read, write, _ = split(command, access.command_sizes)
-    for head, places in ((access.read, read), (access.write, write)):
+    for head, places in zip(access.heads, split(command, access.command_sizes), strict=False):
         _, _, action, _ = split(places, head.command_sizes)
         direction = jax.random.normal(key, action.shape)
         bias = bias.at[action].set(PACE * direction / jnp.linalg.norm(direction))

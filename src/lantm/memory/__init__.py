@@ -1,6 +1,23 @@
 """The memory Sigma and how its memories are weighed (paper, section 3.2)."""
 
 from lantm.memory.store import InitialMemory, Memory, Slots
-from lantm.memory.weighting import InverseSquare, Softmax, Weighting
+from lantm.memory.weighting import (
+    WEIGHTINGS,
+    InversePower,
+    InverseSquare,
+    Softmax,
+    Weighting,
+    to_weights,
+)
 
-__all__ = ["InitialMemory", "InverseSquare", "Memory", "Slots", "Softmax", "Weighting"]
+__all__ = [
+    "WEIGHTINGS",
+    "InitialMemory",
+    "InversePower",
+    "InverseSquare",
+    "Memory",
+    "Slots",
+    "Softmax",
+    "Weighting",
+    "to_weights",
+]

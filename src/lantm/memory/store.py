@@ -40,7 +40,7 @@ class Memory(eqx.Module):
     def slots(self) -> Slots:
         return Slots(self.keys, self.strengths, jnp.arange(self.capacity) < self.count)
 
-    def read(self, weights: Float[Array, " slots"]) -> Float[Array, " width"]:
+    def read(self, weights: Float[Array, "*reads slots"]) -> Float[Array, "*reads width"]:
         """rho = sum_i w_i v_i"""
         return weights @ self.values
 
@@ -94,7 +94,11 @@ class InitialMemory(eqx.Module):
         return self.strengths.shape[0]
 
     def build(self, keys: Float[Array, "slots key_size"], capacity: int) -> Memory:
-        """A memory with `capacity` slots that begins with these memories, at the given keys."""
+        """A memory with `capacity` slots that begins with these memories, at the given keys.
+
+        Slots without a memory hold the last of these keys: a point of the manifold, where
+        distances have derivatives.
+        """
         require_positive(capacity=capacity)
         if capacity < self.slots:
             raise ValueError(
@@ -102,7 +106,7 @@ class InitialMemory(eqx.Module):
             )
         room = capacity - self.slots
         return Memory(
-            jnp.pad(keys, ((0, room), (0, 0))),
+            jnp.pad(keys, ((0, room), (0, 0)), mode="edge"),
             jnp.pad(jnp.tanh(self.values), ((0, room), (0, 0))),
             jnp.pad(jax.nn.sigmoid(self.strengths + self.strength_bias), (0, room)),
             jnp.array(self.slots, jnp.int32),

@@ -1,10 +1,11 @@
 """Distances and strengths to read weights (paper, section 3.2).
 
-Both schemes score the memories by their distance from the read head, multiply by the strengths and
-to_weights. `valid` marks the slots of a buffer that hold a memory; the others get weight zero.
+The schemes score the memories by their distance from the read head, multiply by the strengths and
+normalise. `valid` marks the slots of a buffer that hold a memory; the others get weight zero.
 """
 
 import abc
+from collections.abc import Callable
 from typing import ClassVar
 
 import equinox as eqx
@@ -21,12 +22,21 @@ FLOOR = 1e-9
 
 
 class Weighting(eqx.Module):
-    """How strongly each memory takes part in a reading: w_i(q, Sigma)."""
+    """How strongly each memory takes part in a reading: w_i(q, Sigma).
+
+    A scheme of one's own has its own `scores`, or `masses` where strengths count otherwise. The
+    machines call these and normalise themselves, so `__call__` is not for overriding.
+    """
 
     raw_size: eqx.AbstractVar[int]
     """Numbers the controller emits for this scheme at every step."""
     leak: eqx.AbstractVar[float]
     """Passed on to `to_weights`."""
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        if "__call__" in vars(cls):
+            raise TypeError(f"{cls.__name__} must override scores or masses, not __call__")
 
     @abc.abstractmethod
     def scores(
@@ -81,6 +91,31 @@ class Softmax(Weighting):
     ) -> PerSlot:
         return softmax(-squared_distances / temperature(raw[0]), valid)
 
+
+class InversePower(Weighting):
+    """w_i ~ s_i d(q, k_i)^(-2 gamma), gamma = 1 + softplus of the controller's output.
+
+    Like the inverse square it has no scale and a heavy tail, and it can be as sharp as need be.
+    """
+
+    softening: float = eqx.field(static=True, default=1e-6)
+    """Added to every squared distance, so that the logarithm exists on a key."""
+    leak: float = eqx.field(static=True, default=0.0)
+    raw_size: ClassVar[int] = 1
+
+    def scores(
+        self, squared_distances: PerSlot, raw: Float[Array, " raw_size"], valid: Valid
+    ) -> PerSlot:
+        gamma = 1 + jax.nn.softplus(raw[0])
+        return softmax(-gamma * jnp.log(squared_distances + self.softening), valid)
+
+
+WEIGHTINGS: dict[str, Callable[[], Weighting]] = {
+    "inverse_square": InverseSquare,
+    "softmax": Softmax,
+    "inverse_power": InversePower,
+}
+"""What makes every weighting, by name."""
 
 COLDEST = 1e-6
 """The lowest temperature. softplus underflows to zero for inputs near -100 in single precision."""

@@ -1,12 +1,15 @@
-"""What cells are made of: controllers, heads and ways to address a memory."""
+"""What cells are made of: controllers, heads, ways to address a memory, outputs."""
 
 from lantm.parts.access import Access, Addressing, Heads
+from lantm.parts.controllers import CONTROLLERS, Controller, Layer, LayerState
 from lantm.parts.lie import Gate, Head, HeadState, LieAccess, LieHeads
-from lantm.parts.lstm import Controller, LSTMLayer, LSTMState
+from lantm.parts.output import OUTPUTS, LinearOutput, NonlinearOutput, Output
 from lantm.parts.ram import RandomAccess, TapeKeys
 from lantm.parts.trace import HeadTrace, Trace
 
 __all__ = [
+    "CONTROLLERS",
+    "OUTPUTS",
     "Access",
     "Addressing",
     "Controller",
@@ -15,10 +18,13 @@ __all__ = [
     "HeadState",
     "HeadTrace",
     "Heads",
-    "LSTMLayer",
-    "LSTMState",
+    "Layer",
+    "LayerState",
     "LieAccess",
     "LieHeads",
+    "LinearOutput",
+    "NonlinearOutput",
+    "Output",
     "RandomAccess",
     "TapeKeys",
     "Trace",

@@ -4,11 +4,14 @@ import abc
 from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
+import jax
+import numpy as np
 from jaxtyping import Array, Float
 
-from lantm.memory import Slots
-from lantm.memory.weighting import to_weights
+from lantm.memory import Slots, to_weights
+from lantm.parts.overrides import owner, written_for
 from lantm.parts.trace import HeadTrace
+from lantm.spaces import Chart, coordinates
 
 Heads: TypeAlias = Any
 """What an access carries from step to step: the heads' positions, for one."""
@@ -16,20 +19,26 @@ Heads: TypeAlias = Any
 Movement: TypeAlias = Any
 """What a command makes of the heads, before the memory is looked at."""
 
+Masses: TypeAlias = Float[Array, "reads slots"]
+
 
 class Addressing(NamedTuple):
     """The outcome of addressing: where the heads are and what they see."""
 
     heads: Heads
-    weights: Float[Array, " slots"]
-    """w_i"""
+    weights: Float[Array, "reads slots"]
+    """w_i of each read head."""
     read: HeadTrace
     write: HeadTrace
-    """Its key is the key of the memory to be written."""
+    """Its keys are those of the memories to be written."""
 
 
 class Access(eqx.Module):
-    """All in which the memory machines differ: keys, heads and read weights."""
+    """Keys, heads and read weights.
+
+    A step of addressing is `__call__`; the fast loop calls its pieces. A subclass with a `__call__`
+    of its own is unrolled by the plain scan.
+    """
 
     key_size: eqx.AbstractVar[int]
     command_size: eqx.AbstractVar[int]
@@ -37,9 +46,10 @@ class Access(eqx.Module):
     initial_memories: eqx.AbstractVar[int]
     """Memories that exist before the first step."""
     leak: eqx.AbstractVar[float]
-    """Of the read weights, as in `lantm.memory.weighting.to_weights`."""
-    gated_output: eqx.AbstractVar[bool]
-    """Whether the controller gates the reading's part in the output."""
+    """Of the read weights, as in `to_weights`."""
+    read_heads: eqx.AbstractVar[int]
+    write_heads: eqx.AbstractVar[int]
+    """As many memories are written in a step."""
 
     @abc.abstractmethod
     def init_heads(self) -> Heads:
@@ -53,7 +63,7 @@ class Access(eqx.Module):
     def move(
         self, command: Float[Array, " command_size"], heads: Heads
     ) -> tuple[Movement, HeadTrace, HeadTrace]:
-        """Where the heads go; and what the read and the write head did."""
+        """Where the heads go; and what the read and the write heads did."""
 
     def move_to_read(self, command: Float[Array, " command_size"], heads: Heads) -> Movement:
         """The same where nothing is written: what reading does not need may stay behind."""
@@ -64,15 +74,17 @@ class Access(eqx.Module):
         return heads
 
     @abc.abstractmethod
-    def write_key(self, movement: Movement) -> Float[Array, " key_size"]:
-        """The key of the memory to be written."""
+    def write_keys(self, movement: Movement) -> Float[Array, "writes key_size"]:
+        """The keys of the memories to be written."""
 
     @abc.abstractmethod
-    def weigh(self, movement: Movement, slots: Slots) -> Float[Array, " slots"]:
+    def weigh(self, movement: Movement, slots: Slots) -> Masses:
         """The read weights of the memories that exist so far, before `to_weights`."""
 
     @abc.abstractmethod
-    def settle(self, movement: Movement, weights: Float[Array, " slots"], slots: Slots) -> Heads:
+    def settle(
+        self, movement: Movement, weights: Float[Array, "reads slots"], slots: Slots
+    ) -> Heads:
         """The heads after the step."""
 
     def __call__(
@@ -80,5 +92,27 @@ class Access(eqx.Module):
     ) -> Addressing:
         """Move the heads and weigh the memories that exist so far."""
         movement, read, write = self.move(command, heads)
-        weights = to_weights(self.weigh(movement, slots), self.leak)
+        weights = self.normalise(self.weigh(movement, slots))
         return Addressing(self.settle(movement, weights, slots), weights, read, write)
+
+    def normalise(self, masses: Masses) -> Float[Array, "reads slots"]:
+        """The weights of each reading."""
+        return jax.vmap(lambda one: to_weights(one, self.leak))(masses)
+
+    def chart(self, keys: np.ndarray) -> Chart:
+        """Keys, one a row, as points of a picture."""
+        return coordinates(keys)
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether a step is what the pieces above make of it."""
+        return owner(type(self), "__call__") is Access
+
+    @property
+    def leaves_behind(self) -> bool:
+        """Whether `move_to_read` and `catch_up` were written for this access's `move`."""
+        return all(
+            written_for(type(self), short_cut, "move")
+            and owner(type(self), short_cut) is not Access
+            for short_cut in ("move_to_read", "catch_up")
+        )

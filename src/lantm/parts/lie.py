@@ -1,19 +1,21 @@
 """Lie access: heads that move by group actions (paper, sections 3.1 to 3.3 and appendix B)."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from jaxtyping import Scalar as AnyScalar
 
 from lantm.initialise import uniform
-from lantm.memory import Slots
-from lantm.memory.weighting import InverseSquare, Weighting
-from lantm.parts.access import Access
+from lantm.memory import InverseSquare, Slots, Weighting
+from lantm.parts.access import Access, Masses
 from lantm.parts.pieces import split
 from lantm.parts.trace import HeadTrace
-from lantm.spaces import Action, Key, KeySpace
+from lantm.spaces import Action, Chart, Key, KeySpace, Reach
 
 
 class Gate(eqx.Module):
@@ -26,7 +28,7 @@ class Gate(eqx.Module):
 
 
 class HeadState(NamedTuple):
-    key: Key
+    key: Float[Array, "*batch key_size"]
     """q"""
     action: Action | None
     """The last action, where actions are interpolated."""
@@ -35,86 +37,116 @@ class HeadState(NamedTuple):
 class Head(eqx.Module):
     """A point of the key space that the controller moves."""
 
-    space: KeySpace
+    reach: Reach
+    """How far it may go in one step."""
     gate: Gate
     """The weight of random access, 1 - t. A low bias favours Lie access."""
     action_gate: Gate | None
     """r, the weight of the new action against the last one; None: every action is new."""
     initial_key: Float[Array, " key_size"]
     initial_action: Float[Array, " action_size"] | None
+    command_sizes: tuple[int, int, int, int] = eqx.field(static=True)
+    """Candidate key, its gate, action, its gate."""
 
     def __init__(
         self,
         space: KeySpace,
         *,
+        reach: Reach | None = None,
         gate: Gate | None = None,
         action_gate: Gate | None = None,
         key: PRNGKeyArray,
     ):
         key_key, action_key = jax.random.split(key)
-        self.space, self.gate, self.action_gate = space, gate or Gate(), action_gate
+        self.reach = space.reach(jax.random.fold_in(key, 1)) if reach is None else reach
+        self.gate, self.action_gate = gate or Gate(), action_gate
         self.initial_key = uniform(key_key, space.key_size)
         self.initial_action = uniform(action_key, space.action_size) if action_gate else None
+        self.command_sizes = space.key_size, 1, space.action_size, int(action_gate is not None)
 
     @property
-    def command_sizes(self) -> tuple[int, ...]:
-        """Candidate key, its gate, action, its gate."""
-        return self.space.key_size, 1, self.space.action_size, int(self.action_gate is not None)
+    def command_size(self) -> int:
+        return sum(self.command_sizes)
 
-    def init(self) -> HeadState:
-        action = None if self.initial_action is None else self.space.action(self.initial_action)
-        return HeadState(self.space.project(self.initial_key), action)
+    def init(self, space: KeySpace) -> HeadState:
+        raw = self.initial_action
+        action = None if raw is None else space.action(self.reach(raw))
+        return HeadState(space.project(self.initial_key), action)
 
     def move(
-        self, command: Float[Array, " command_size"], state: HeadState
+        self, space: KeySpace, command: Float[Array, " command_size"], state: HeadState
     ) -> tuple[HeadState, HeadTrace]:
         """q' = a . pi(t q + (1 - t) q~), the whole addressing procedure."""
         candidate, gate, action, action_gate = split(command, self.command_sizes)
-        a = self.space.action(action)
+        a = space.action(self.reach(action))
         r = None
         if self.action_gate is not None:
             r = self.action_gate(action_gate[0])
-            a = self.space.mix_action(r, a, state.action)
+            a = space.mix_action(r, a, state.action)
         g = self.gate(gate[0])
-        key = self.space.act(a, self.space.mix(g, self.space.project(candidate), state.key))
-        return HeadState(key, a if self.action_gate else None), HeadTrace(key, g, a, r)
+        key = space.act(a, space.mix(g, space.project(candidate), state.key))
+        trace = HeadTrace(key, g, a, space.log(a), r)
+        return HeadState(key, a if self.action_gate else None), trace
+
+
+States: TypeAlias = tuple[HeadState, ...]
 
 
 class LieHeads(NamedTuple):
-    read: HeadState
-    write: HeadState
+    reads: States
+    writes: States
 
 
 class LieMovement(NamedTuple):
     heads: LieHeads
-    raw: Float[Array, " raw_size"]
-    """For the weighting."""
+    raw: tuple[Float[Array, "*batch raw_size"], ...]
+    """For the weighting, of each read head."""
 
 
 class LieAccess(Access):
-    """A read and a write head in a key space; memories weighed by their distance to the former."""
+    """Read and write heads in a key space; memories weighed by their distance to the former."""
 
-    read: Head
-    write: Head
+    space: KeySpace
+    reads: tuple[Head, ...]
+    writes: tuple[Head, ...]
     weighting: Weighting
 
-    def __init__(self, read: Head, write: Head, weighting: Weighting | None = None):
-        self.read, self.write, self.weighting = read, write, weighting or InverseSquare()
+    def __init__(
+        self,
+        space: KeySpace,
+        reads: Sequence[Head],
+        writes: Sequence[Head],
+        weighting: Weighting | None = None,
+    ):
+        self.space, self.reads, self.writes = space, tuple(reads), tuple(writes)
+        self.weighting = weighting or InverseSquare()
 
     def __check_init__(self) -> None:
-        read, write = self.read.space.key_size, self.write.space.key_size
-        if read != write:
-            raise ValueError(f"key_size must be the same for both heads, got {read} and {write}")
+        for name, heads in (("reads", self.reads), ("writes", self.writes)):
+            if not heads:
+                raise ValueError(f"{name} must have at least one head")
+            for head in heads:
+                sizes = self.space.key_size, 1, self.space.action_size
+                if head.command_sizes[:3] != sizes:
+                    raise ValueError(f"{name} must have heads of this space, got one of another")
 
     @property
     def key_size(self) -> int:
-        return self.read.space.key_size
+        return self.space.key_size
+
+    @property
+    def read_heads(self) -> int:
+        return len(self.reads)
+
+    @property
+    def write_heads(self) -> int:
+        return len(self.writes)
 
     @property
     def command_sizes(self) -> tuple[int, ...]:
-        """Read head, write head, weighting."""
-        heads = sum(self.read.command_sizes), sum(self.write.command_sizes)
-        return *heads, self.weighting.raw_size
+        """Of each read head, each write head, and the weighting of each read head."""
+        heads = [head.command_size for head in self.heads]
+        return *heads, *[self.weighting.raw_size] * self.read_heads
 
     @property
     def command_size(self) -> int:
@@ -128,41 +160,70 @@ class LieAccess(Access):
     def leak(self) -> float:
         return self.weighting.leak
 
-    @property
-    def gated_output(self) -> bool:
-        return True
-
     def init_heads(self) -> LieHeads:
-        return LieHeads(self.read.init(), self.write.init())
+        kinds = self.reads, self.writes
+        return LieHeads(*(tuple(head.init(self.space) for head in heads) for heads in kinds))
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """The read heads, then the write heads."""
+        return self.reads + self.writes
 
     def project(self, raw: Key) -> Key:
-        return self.write.space.project(raw)
+        return self.space.project(raw)
 
     def move(
         self, command: Float[Array, " command_size"], heads: LieHeads
     ) -> tuple[LieMovement, HeadTrace, HeadTrace]:
-        read, write, raw = split(command, self.command_sizes)
-        read_head, read_trace = self.read.move(read, heads.read)
-        write_head, write_trace = self.write.move(write, heads.write)
-        return LieMovement(LieHeads(read_head, write_head), raw), read_trace, write_trace
+        reads, writes, raw = self.commands(command)
+        read_states, read_trace = self.move_all(self.reads, reads, heads.reads)
+        write_states, write_trace = self.move_all(self.writes, writes, heads.writes)
+        return LieMovement(LieHeads(read_states, write_states), raw), read_trace, write_trace
 
     def move_to_read(self, command: Float[Array, " command_size"], heads: LieHeads) -> LieMovement:
-        read, _, raw = split(command, self.command_sizes)
-        return LieMovement(LieHeads(self.read.move(read, heads.read)[0], heads.write), raw)
+        reads, _, raw = self.commands(command)
+        states, _ = self.move_all(self.reads, reads, heads.reads)
+        return LieMovement(LieHeads(states, heads.writes), raw)
 
     def catch_up(self, command: Float[Array, " command_size"], heads: LieHeads) -> LieHeads:
-        _, write, _ = split(command, self.command_sizes)
-        return LieHeads(heads.read, self.write.move(write, heads.write)[0])
+        _, writes, _ = self.commands(command)
+        return LieHeads(heads.reads, self.move_all(self.writes, writes, heads.writes)[0])
 
-    def write_key(self, movement: LieMovement) -> Key:
-        return movement.heads.write.key
+    def commands(
+        self, command: Float[Array, " command_size"]
+    ) -> tuple[tuple[Array, ...], tuple[Array, ...], tuple[Array, ...]]:
+        """For the read heads, the write heads, and the weighting."""
+        pieces = tuple(split(command, self.command_sizes))
+        reads, writes = self.read_heads, self.read_heads + self.write_heads
+        return pieces[:reads], pieces[reads:writes], pieces[writes:]
 
-    def weigh(self, movement: LieMovement, slots: Slots) -> Float[Array, " slots"]:
-        key = movement.heads.read.key
-        squared_distances = self.read.space.squared_distance(key, slots.keys)
-        return self.weighting.masses(squared_distances, movement.raw, slots.strengths, slots.valid)
+    def move_all(
+        self, heads: tuple[Head, ...], commands: tuple[Array, ...], states: States
+    ) -> tuple[States, HeadTrace]:
+        """Each head by its own command."""
+        moved = [
+            head.move(self.space, command, state)
+            for head, command, state in zip(heads, commands, states, strict=True)
+        ]
+        after, traces = zip(*moved, strict=True)
+        return after, jax.tree.map(lambda *leaves: jnp.stack(leaves), *traces)
+
+    def write_keys(self, movement: LieMovement) -> Float[Array, "writes key_size"]:
+        return jnp.stack([head.key for head in movement.heads.writes])
+
+    def weigh(self, movement: LieMovement, slots: Slots) -> Masses:
+        masses = []
+        for head, raw in zip(movement.heads.reads, movement.raw, strict=True):
+            squared_distances = self.space.squared_distance(head.key, slots.keys)
+            masses.append(
+                self.weighting.masses(squared_distances, raw, slots.strengths, slots.valid)
+            )
+        return jnp.stack(masses)
 
     def settle(
-        self, movement: LieMovement, weights: Float[Array, " slots"], slots: Slots
+        self, movement: LieMovement, weights: Float[Array, "reads slots"], slots: Slots
     ) -> LieHeads:
         return movement.heads
+
+    def chart(self, keys: np.ndarray) -> Chart:
+        return self.space.chart(keys)

@@ -11,7 +11,7 @@ from lantm.errors import require_positive
 from lantm.initialise import uniform
 from lantm.memory import Slots
 from lantm.memory.weighting import softmax, strengthen
-from lantm.parts.access import Access
+from lantm.parts.access import Access, Masses
 from lantm.parts.pieces import split
 from lantm.parts.trace import HeadTrace
 
@@ -44,7 +44,7 @@ class RandomAccess(Access):
     key_size: int = eqx.field(static=True)
     sharpen: bool = eqx.field(static=True)
     leak: float = eqx.field(static=True)
-    """As in `lantm.memory.weighting.to_weights`."""
+    """As in `to_weights`."""
 
     def __init__(
         self,
@@ -78,8 +78,12 @@ class RandomAccess(Access):
         return 2 if self.tape else 1
 
     @property
-    def gated_output(self) -> bool:
-        return False
+    def read_heads(self) -> int:
+        return 1
+
+    @property
+    def write_heads(self) -> int:
+        return 1
 
     def init_heads(self) -> TapeKeys | None:
         return self.initial_tape
@@ -96,21 +100,22 @@ class RandomAccess(Access):
             gate = jax.nn.softmax(selection)
             query = gate @ jnp.stack([query, heads.forward, heads.backward])
         movement = RandomMovement(query, write_key, sharpening)
-        return movement, HeadTrace(query, gate), HeadTrace(write_key)
+        read = HeadTrace(query[None], None if gate is None else gate[None])
+        return movement, read, HeadTrace(write_key[None])
 
-    def write_key(self, movement: RandomMovement) -> Key:
-        return movement.write_key
+    def write_keys(self, movement: RandomMovement) -> Float[Array, "1 key_size"]:
+        return movement.write_key[None]
 
-    def weigh(self, movement: RandomMovement, slots: Slots) -> Float[Array, " slots"]:
+    def weigh(self, movement: RandomMovement, slots: Slots) -> Masses:
         scores = slots.keys @ movement.query
         if self.sharpen:
             scores = scores * (1 + jax.nn.softplus(movement.sharpening[0]))
-        return strengthen(softmax(scores, slots.valid), slots.strengths, slots.valid)
+        return strengthen(softmax(scores, slots.valid), slots.strengths, slots.valid)[None]
 
     def settle(
-        self, movement: RandomMovement, weights: Float[Array, " slots"], slots: Slots
+        self, movement: RandomMovement, weights: Float[Array, "1 slots"], slots: Slots
     ) -> TapeKeys | None:
-        return shifted_keys(weights, slots) if self.tape else None
+        return shifted_keys(weights[0], slots) if self.tape else None
 
 
 def shifted_keys(weights: Float[Array, " slots"], slots: Slots) -> TapeKeys:

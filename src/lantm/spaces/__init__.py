@@ -4,34 +4,42 @@ A new one is a file beside these and a line in `SPACES`; the laws, the models an
 take it from there.
 """
 
-from collections.abc import Callable
-
-from jaxtyping import PRNGKeyArray
-
-from lantm.spaces.base import Action, EmbeddedKeySpace, Key, KeySpace
+from lantm.spaces.base import (
+    Action,
+    EmbeddedKeySpace,
+    Free,
+    Key,
+    KeySpace,
+    Reach,
+    UnitBall,
+    Velocity,
+)
+from lantm.spaces.chart import Chart, coordinates
 from lantm.spaces.plane import Plane
 from lantm.spaces.sphere import Rotation, Sphere, normalise
 
-SpaceFactory = Callable[[PRNGKeyArray], KeySpace]
-"""Makes the key space of one head; the random key is for what the space may have to learn."""
-
-SPACES: dict[str, SpaceFactory] = {
-    "plane": lambda key: Plane(),
-    "free_plane": lambda key: Plane(bounded=False),
-    "sphere": lambda key: Sphere(),
-    "bounded_sphere": Sphere.bounded,
+SPACES: dict[str, KeySpace] = {
+    "plane": Plane(),
+    "free_plane": Plane(bounded=False),
+    "sphere": Sphere(),
+    "bounded_sphere": Sphere(bounded=True),
 }
 """Every key space by name."""
 
 __all__ = [
     "SPACES",
     "Action",
+    "Chart",
     "EmbeddedKeySpace",
+    "Free",
     "Key",
     "KeySpace",
     "Plane",
+    "Reach",
     "Rotation",
-    "SpaceFactory",
     "Sphere",
+    "UnitBall",
+    "Velocity",
+    "coordinates",
     "normalise",
 ]

@@ -8,13 +8,22 @@ from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from lantm.spaces.chart import Chart, coordinates
 
 Key: TypeAlias = Float[Array, " key_size"]
 """A point of the manifold K, in the coordinates of the space around it."""
 
 Action: TypeAlias = Any
 """An element of the Lie group A, as the key space represents it: an array or a tuple of arrays."""
+
+Velocity: TypeAlias = Float[Array, " algebra_size"]
+"""An element of the Lie algebra: a direction to go in, and how far."""
+
+Raw: TypeAlias = Float[Array, " action_size"]
+"""What a controller emits to choose a group element."""
 
 Scalar: TypeAlias = Float[Array, ""]
 
@@ -29,21 +38,50 @@ def scale(factor: Scalar, vector: Float[Array, " n"]) -> Float[Array, " n"]:
     return jnp.stack([factor * x for x in vector])
 
 
+class Reach(eqx.Module):
+    """How far a head's actions may go. It belongs to the head, and may learn."""
+
+    @abc.abstractmethod
+    def __call__(self, raw: Raw) -> Raw:
+        """The controller's numbers, bounded."""
+
+
+class Free(Reach):
+    """No bound."""
+
+    def __call__(self, raw: Raw) -> Raw:
+        return raw
+
+
+class UnitBall(Reach):
+    """a / sqrt(1 + |a|^2): shorter than 1 (appendix A)."""
+
+    def __call__(self, raw: Raw) -> Raw:
+        return scale(1 / jnp.sqrt(1 + dot(raw, raw)), raw)
+
+
 class KeySpace(eqx.Module):
-    """A manifold K of keys, a Lie group A that acts on it, and a distance that A preserves."""
+    """A manifold K of keys, a Lie group A that acts on it, and a distance that A preserves.
+
+    A space learns nothing: all heads share one.
+    """
 
     key_size: eqx.AbstractVar[int]
     """Numbers in a key."""
-    action_size: eqx.AbstractVar[int]
-    """Numbers a controller emits to choose a group element."""
+    algebra_size: eqx.AbstractVar[int]
+    """The dimension of the group."""
 
     @abc.abstractmethod
     def project(self, raw: Key) -> Key:
         """pi: any vector to a point of the manifold."""
 
     @abc.abstractmethod
-    def action(self, raw: Float[Array, " action_size"]) -> Action:
-        """a(h): a controller's raw output to a group element."""
+    def exp(self, velocity: Velocity) -> Action:
+        """The group element that a direction of the Lie algebra leads to."""
+
+    @abc.abstractmethod
+    def log(self, action: Action) -> Velocity:
+        """The shortest direction that leads to a group element."""
 
     @abc.abstractmethod
     def act(self, action: Action, key: Key) -> Key:
@@ -54,18 +92,10 @@ class KeySpace(eqx.Module):
         """From `key` (gate 0) to `candidate` (gate 1): section 3.3 with gate = 1 - t."""
 
     @abc.abstractmethod
-    def mix_action(self, gate: Scalar, new: Action, old: Action) -> Action:
-        """From `old` (gate 0) to `new` (gate 1): appendix B with gate = r."""
-
-    @abc.abstractmethod
     def squared_distance(
         self, key: Key, keys: Float[Array, "slots key_size"]
     ) -> Float[Array, " slots"]:
         """d(q, k_i)^2, which unlike d is smooth where the head sits on a key."""
-
-    @abc.abstractmethod
-    def identity(self) -> Action:
-        """The group element that moves nothing."""
 
     @abc.abstractmethod
     def inverse(self, action: Action) -> Action:
@@ -74,6 +104,36 @@ class KeySpace(eqx.Module):
     @abc.abstractmethod
     def compose(self, second: Action, first: Action) -> Action:
         """The group element that does `first`, then `second`."""
+
+    # ---- what a space may have in a form of its own
+
+    @property
+    def action_size(self) -> int:
+        """Numbers a controller emits to choose a group element."""
+        return self.algebra_size
+
+    def action(self, raw: Raw) -> Action:
+        """a(h): what a controller emits, bounded by the head's reach, to a group element."""
+        return self.exp(raw)
+
+    def reach(self, key: PRNGKeyArray) -> Reach:
+        """How far a head may go in one step; the random key is for what it may have to learn."""
+        return UnitBall()
+
+    def identity(self) -> Action:
+        """The group element that moves nothing."""
+        return self.exp(jnp.zeros(self.algebra_size))
+
+    def mix_action(self, gate: Scalar, new: Action, old: Action) -> Action:
+        """From `old` (gate 0) to `new` (gate 1), along the one-parameter subgroup between them: the
+        canonical interpolation of the paper's footnote; appendix B with gate = r.
+        """
+        between = self.log(self.compose(new, self.inverse(old)))
+        return self.compose(self.exp(scale(gate, between)), old)
+
+    def chart(self, keys: np.ndarray) -> Chart:
+        """Keys, one a row, as points of a picture."""
+        return coordinates(keys)
 
 
 class EmbeddedKeySpace(KeySpace):

@@ -1,11 +1,10 @@
 """R^n under shifts: the keys of LANTM (paper, section 3.1, example 1)."""
 
 import equinox as eqx
-import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from lantm.errors import require_positive
-from lantm.spaces.base import EmbeddedKeySpace, Key, Scalar, dot, scale
+from lantm.spaces.base import EmbeddedKeySpace, Free, Key, Reach, Scalar, UnitBall, scale
 
 Shift = Float[Array, " key_size"]
 
@@ -22,26 +21,31 @@ class Plane(EmbeddedKeySpace):
         self.key_size, self.bounded = key_size, bounded
 
     @property
-    def action_size(self) -> int:
+    def algebra_size(self) -> int:
         return self.key_size
 
     def project(self, raw: Key) -> Key:
         return raw
 
-    def action(self, raw: Shift) -> Shift:
-        return scale(1 / jnp.sqrt(1 + dot(raw, raw)), raw) if self.bounded else raw
+    def exp(self, velocity: Shift) -> Shift:
+        return velocity
+
+    def log(self, action: Shift) -> Shift:
+        return action
 
     def act(self, action: Shift, key: Key) -> Key:
         return action + key
-
-    def mix_action(self, gate: Scalar, new: Shift, old: Shift) -> Shift:
-        return scale(gate, new) + scale(1 - gate, old)
-
-    def identity(self) -> Shift:
-        return jnp.zeros(self.key_size)
 
     def inverse(self, action: Shift) -> Shift:
         return -action
 
     def compose(self, second: Shift, first: Shift) -> Shift:
         return second + first
+
+    # ---- its own forms
+
+    def reach(self, key: PRNGKeyArray) -> Reach:
+        return UnitBall() if self.bounded else Free()
+
+    def mix_action(self, gate: Scalar, new: Shift, old: Shift) -> Shift:
+        return scale(gate, new) + scale(1 - gate, old)

@@ -5,9 +5,11 @@ from typing import ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from lantm.spaces.base import EmbeddedKeySpace, Key, Scalar, dot, scale
+from lantm.spaces.base import EmbeddedKeySpace, Key, Reach, Scalar, dot, scale
+from lantm.spaces.chart import Chart
 
 
 class Rotation(NamedTuple):
@@ -19,11 +21,29 @@ class Rotation(NamedTuple):
     """(cos theta, sin theta) of the angle."""
 
 
+class OneRadian(Reach):
+    """Of axis and angle, the angle below 1."""
+
+    def __call__(self, raw: Float[Array, "4"]) -> Float[Array, "4"]:
+        return jnp.stack([*raw[:3], jnp.tanh(raw[3])])
+
+
+class LearnedAngle(Reach):
+    """Of axis and angle, the angle below pi sigmoid(b - 5), with b learned."""
+
+    bound: Float[Array, ""]
+    """b"""
+
+    def __call__(self, raw: Float[Array, "4"]) -> Float[Array, "4"]:
+        largest = jnp.pi * jax.nn.sigmoid(self.bound - 5)
+        return jnp.stack([*raw[:3], jnp.tanh(raw[3]) * largest])
+
+
 class Sphere(EmbeddedKeySpace):
     """S^2 in R^3 with the group SO(3) acting by rotation."""
 
-    bound: Float[Array, ""] | None = None
-    """A learnable number b that keeps |theta| below pi sigmoid(b - 5); None: |theta| < 1."""
+    bounded: bool = eqx.field(static=True, default=False)
+    """Whether heads learn a bound on their angles; if not, it is 1 radian."""
     geodesic: bool = eqx.field(static=True, default=False)
     """Mix rotations along the shortest path in SO(3) instead of axis and angle on their own."""
     softening: float = eqx.field(static=True, default=0.0)
@@ -31,37 +51,23 @@ class Sphere(EmbeddedKeySpace):
     leaves keys a little inside the sphere."""
 
     key_size: ClassVar[int] = 3
-    action_size: ClassVar[int] = 4
-
-    @classmethod
-    def bounded(cls, key: PRNGKeyArray) -> "Sphere":
-        """A sphere with a learnable bound on the angle; every head gets its own."""
-        return cls(bound=jax.random.uniform(key, minval=-1.0, maxval=1.0))
+    algebra_size: ClassVar[int] = 3
 
     def project(self, raw: Key) -> Key:
         return normalise(raw, self.softening)
 
-    def action(self, raw: Float[Array, "4"]) -> Rotation:
-        largest = 1.0 if self.bound is None else jnp.pi * jax.nn.sigmoid(self.bound - 5)
-        angle = jnp.tanh(raw[3]) * largest
-        phase = jnp.stack([jnp.cos(angle), jnp.sin(angle)])
-        return Rotation(normalise(raw[:3], self.softening), phase)
+    def exp(self, velocity: Float[Array, "3"]) -> Rotation:
+        axis = direction(velocity)
+        return Rotation(axis, unit(dot(axis, velocity)))
+
+    def log(self, action: Rotation) -> Float[Array, "3"]:
+        return scale(jnp.arctan2(action.phase[1], action.phase[0]), action.axis)
 
     def act(self, action: Rotation, key: Key) -> Key:
         """Rodrigues' rotation formula."""
         axis, cos, sin = action.axis, action.phase[0], action.phase[1]
         turned = scale(cos, key) + scale(sin, cross(axis, key))
         return turned + scale(dot(axis, key) * (1 - cos), axis)
-
-    def mix_action(self, gate: Scalar, new: Rotation, old: Rotation) -> Rotation:
-        if self.geodesic:
-            return self.compose(power(self.compose(new, self.inverse(old)), gate), old)
-        axis = scale(gate, new.axis) + scale(1 - gate, old.axis)
-        phase = scale(gate, new.phase) + scale(1 - gate, old.phase)
-        return Rotation(normalise(axis, self.softening), normalise(phase, self.softening))
-
-    def identity(self) -> Rotation:
-        return Rotation(jnp.array([1.0, 0.0, 0.0]), jnp.array([1.0, 0.0]))
 
     def inverse(self, action: Rotation) -> Rotation:
         return Rotation(action.axis, action.phase * jnp.array([1.0, -1.0], action.phase.dtype))
@@ -71,6 +77,32 @@ class Sphere(EmbeddedKeySpace):
         w2, v2 = quaternion(second)
         w1, v1 = quaternion(first)
         return rotation(w2 * w1 - dot(v2, v1), scale(w2, v1) + scale(w1, v2) + cross(v2, v1))
+
+    # ---- its own forms
+
+    @property
+    def action_size(self) -> int:
+        """An axis, and an angle."""
+        return 4
+
+    def action(self, raw: Float[Array, "4"]) -> Rotation:
+        """From an axis of any length, and the angle."""
+        return Rotation(normalise(raw[:3], self.softening), unit(raw[3]))
+
+    def reach(self, key: PRNGKeyArray) -> Reach:
+        if not self.bounded:
+            return OneRadian()
+        return LearnedAngle(jax.random.uniform(key, minval=-1.0, maxval=1.0))
+
+    def mix_action(self, gate: Scalar, new: Rotation, old: Rotation) -> Rotation:
+        if self.geodesic:
+            return super().mix_action(gate, new, old)
+        axis = scale(gate, new.axis) + scale(1 - gate, old.axis)
+        phase = scale(gate, new.phase) + scale(1 - gate, old.phase)
+        return Rotation(normalise(axis, self.softening), normalise(phase, self.softening))
+
+    def chart(self, keys: np.ndarray) -> Chart:
+        return Chart(keys, "sphere", "coordinate {}")
 
 
 SHORTEST = 1e-10
@@ -91,6 +123,17 @@ def normalise(raw: Float[Array, " n"], softening: float = 0.0) -> Float[Array, "
     return jnp.stack([jnp.where(has_direction, x, otherwise) for x, otherwise in units])
 
 
+def direction(vector: Float[Array, "3"]) -> Float[Array, "3"]:
+    """Its unit vector, also where it is short: scaled up, as `normalise` gives up on short ones."""
+    size = jax.lax.stop_gradient(jnp.maximum(jnp.max(jnp.abs(vector)), 1e-15))
+    return normalise(vector / size)
+
+
+def unit(angle: Scalar) -> Float[Array, "2"]:
+    """(cos, sin)"""
+    return jnp.stack([jnp.cos(angle), jnp.sin(angle)])
+
+
 def cross(left: Float[Array, "3"], right: Float[Array, "3"]) -> Float[Array, "3"]:
     """Number by number, as `dot`."""
     (a, b, c), (x, y, z) = left, right
@@ -105,14 +148,6 @@ def quaternion(action: Rotation) -> tuple[Scalar, Float[Array, "3"]]:
 
 def rotation(w: Scalar, v: Float[Array, "3"]) -> Rotation:
     """The rotation of the unit quaternion w + v."""
-    # v is short where the angle is small: scaled up, as `normalise` gives up on short vectors.
-    scale = jax.lax.stop_gradient(jnp.maximum(jnp.max(jnp.abs(v)), 1e-15))
-    axis = normalise(v / scale)
+    axis = direction(v)
     sin = dot(axis, v)
     return Rotation(axis, normalise(jnp.stack([w**2 - sin**2, 2 * w * sin])))
-
-
-def power(action: Rotation, exponent: Scalar) -> Rotation:
-    """exp(exponent * log(action)): the same axis, a multiple of the angle."""
-    angle = exponent * jnp.arctan2(action.phase[1], action.phase[0])
-    return Rotation(action.axis, jnp.stack([jnp.cos(angle), jnp.sin(angle)]))

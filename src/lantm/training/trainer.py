@@ -18,10 +18,11 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from lantm.initialise import redraw_uniform, set_forget_bias
+from lantm.initialise import redraw_uniform
 from lantm.machines.models import build_machine
 from lantm.machines.seq2seq import Machine, answer_loss, score
 from lantm.machines.straight import straighten
+from lantm.parts.controllers.lstm import set_forget_bias
 from lantm.tasks import TASKS
 from lantm.tasks.streams import (
     GrowingStream,

@@ -72,3 +72,11 @@ def select(choose: Bool[Array, " batch"], yes: PyTree, no: PyTree) -> PyTree:
     return jax.tree.map(
         lambda a, b: jnp.where(choose.reshape(-1, *[1] * (a.ndim - 1)), a, b), yes, no
     )
+
+
+def cut(outputs: Outputs, lengths: Lengths | None) -> Outputs:
+    """Outputs, zero after a sequence's length."""
+    if lengths is None:
+        return outputs
+    counted = jnp.arange(outputs.shape[1])[None, :] < lengths[:, None]
+    return jnp.where(counted[:, :, None], outputs, 0.0)

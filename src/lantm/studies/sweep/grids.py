@@ -15,7 +15,7 @@ from lantm.tasks.streams import REGIMES
 from lantm.training.config import TrainConfig, configure
 from lantm.training.settings import UNSET, plain_type, reader
 
-LIE_MODELS = tuple(name for name, design in MODELS.items() if design.access == "lie")
+LIE_MODELS = tuple(name for name, design in MODELS.items() if "space" in design.takes)
 CELL = ("task", "model", "regime")
 with (Path(__file__).parent / "best_hyperparameters.csv").open(newline="") as file:
     BEST = list(csv.DictReader(file))

@@ -1,0 +1,97 @@
+"""From the controller's state and the readings to a step's output."""
+
+import abc
+from typing import Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from lantm.errors import require_positive
+
+Vector = Float[Array, " _"]
+
+
+class Output(eqx.Module):
+    """What a step says. The loops call it for all steps at once, after the last."""
+
+    gated: eqx.AbstractVar[bool]
+    """Whether the controller gates the readings' part."""
+
+    @abc.abstractmethod
+    def __call__(
+        self,
+        direct: Float[Array, " output_size"],
+        gate: Float[Array, ""] | None,
+        hidden: Float[Array, " hidden"],
+        reading: Float[Array, " width"],
+    ) -> Float[Array, " output_size"]:
+        """The output from what the controller says itself and from all readings in a row."""
+
+
+class LinearOutput(Output):
+    """The paper's: a linear function of h plus, gated, one of the reading."""
+
+    readout: eqx.nn.Linear
+    gated: bool = eqx.field(static=True)
+
+    def __init__(
+        self, hidden_size: int, width: int, output_size: int, *, gated: bool, key: PRNGKeyArray
+    ):
+        self.readout = eqx.nn.Linear(width, output_size, key=key)
+        self.gated = gated
+
+    def __call__(
+        self, direct: Vector, gate: Float[Array, ""] | None, hidden: Vector, reading: Vector
+    ) -> Vector:
+        shown = self.readout(reading)
+        return direct + (shown if gate is None else gate * shown)
+
+
+class NonlinearOutput(Output):
+    """The paper's output plus B relu(A [h; reading] + b): what depends on both at once.
+
+    A sum of a function of h and a function of the reading cannot add a digit in memory to a carry
+    in the state.
+    """
+
+    linear: LinearOutput
+    inner: eqx.nn.Linear
+    outer: eqx.nn.Linear
+
+    def __init__(
+        self,
+        hidden_size: int,
+        width: int,
+        output_size: int,
+        *,
+        gated: bool,
+        key: PRNGKeyArray,
+        units: int = 64,
+    ):
+        require_positive(units=units)
+        inner, outer = jax.random.split(jax.random.fold_in(key, 1))
+        self.linear = LinearOutput(hidden_size, width, output_size, gated=gated, key=key)
+        self.inner = eqx.nn.Linear(hidden_size + width, units, key=inner)
+        self.outer = eqx.nn.Linear(units, output_size, use_bias=False, key=outer)
+
+    @property
+    def gated(self) -> bool:
+        return self.linear.gated
+
+    def __call__(
+        self, direct: Vector, gate: Float[Array, ""] | None, hidden: Vector, reading: Vector
+    ) -> Vector:
+        features = jax.nn.relu(self.inner(jnp.concatenate([hidden, reading])))
+        return self.linear(direct, gate, hidden, reading) + self.outer(features)
+
+
+class MakeOutput(Protocol):
+    def __call__(
+        self, hidden_size: int, width: int, output_size: int, *, gated: bool, key: PRNGKeyArray
+    ) -> Output: ...
+
+
+OUTPUTS: dict[str, MakeOutput] = {"linear": LinearOutput, "nonlinear": NonlinearOutput}
+"""What makes an output layer, by name."""
