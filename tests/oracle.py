@@ -123,7 +123,7 @@ def model_config(fixture: Fixture) -> lantm.ModelConfig:
     if not fixture.is_sphere:
         space = f"plane of {fixture.path.name}"
         plane = lantm.Plane(opt["key_dim"], bounded=opt["bound_act"])
-        lantm.SPACES[space] = lambda key: plane
+        lantm.SPACES[space] = plane
     return lantm.ModelConfig(
         opt["model"] + {"InvNormalize": "", "SoftMax": "_s"}[opt["weight_method"]],
         **sizes,
@@ -203,19 +203,16 @@ def with_program_constants(fixture: Fixture, machine: lantm.Machine) -> lantm.Ma
         machine = eqx.tree_at(lambda m: m.cell.access.weighting, machine, weighting)
     if fixture.mixes_actions:
         doubled = DoubledGate(float(opt["bias_gate_act_read"]))
-        write = machine.cell.access.write.action_gate
+        write = machine.cell.access.writes[0].action_gate
         gates = (doubled, write) if opt["act_interp"] else (OpenGate(), OpenGate())
         machine = eqx.tree_at(
-            lambda m: (m.cell.access.read.action_gate, m.cell.access.write.action_gate),
+            lambda m: (m.cell.access.reads[0].action_gate, m.cell.access.writes[0].action_gate),
             machine,
             gates,
         )
     if fixture.is_sphere:
-        sphere = lantm.Sphere(jnp.zeros(()) if opt["bound_act"] else None, softening=EPSILON)
-        for end in ("read", "write"):
-            machine = eqx.tree_at(
-                lambda m, end=end: getattr(m.cell.access, end).space, machine, sphere
-            )
+        sphere = lantm.Sphere(bounded=opt["bound_act"], softening=EPSILON)
+        machine = eqx.tree_at(lambda m: m.cell.access.space, machine, sphere)
     return machine
 
 
@@ -252,8 +249,8 @@ def memory_parameters(fixture: Fixture, params: Params) -> Params:
         return jnp.stack([initial(fixture, params, f"{name}[{i}]") for i in slots])
 
     return {
-        "cell.readout.weight": params["read2pred.weight"],
-        "cell.readout.bias": params["read2pred.bias"],
+        "cell.output.readout.weight": params["read2pred.weight"],
+        "cell.output.readout.bias": params["read2pred.bias"],
         "cell.initial_reading": initial(fixture, params, "read_val[1]"),
         "cell.initial_memory.keys": stacked("keys_"),
         "cell.initial_memory.values": stacked("mem"),
@@ -262,7 +259,7 @@ def memory_parameters(fixture: Fixture, params: Params) -> Params:
 
 
 def head_parameters(fixture: Fixture, params: Params, end: str, one: str) -> Params:
-    head = f"cell.access.{end}"
+    head = f"cell.access.{end}s.0"
     ours = {f"{head}.initial_key": initial(fixture, params, f"key_{end}{one}")}
     if fixture.mixes_actions:
         names = [f"act_{end}{one}"]
@@ -275,7 +272,7 @@ def head_parameters(fixture: Fixture, params: Params, end: str, one: str) -> Par
         ours[f"{head}.initial_action"] = action
     if fixture.is_sphere and fixture.opt["bound_act"]:
         bound = initial(fixture, params, f"angle_bound_{end}{one}")[0]
-        ours[f"{head}.space.bound"] = bound + fixture.opt["angle_bound_bias"] + 5
+        ours[f"{head}.reach.bound"] = bound + fixture.opt["angle_bound_bias"] + 5
     return ours
 
 
@@ -298,7 +295,9 @@ def initial_state(fixture: Fixture, params: Params, machine: lantm.Machine) -> S
         for end, one in ENDS:
             raw = initial(fixture, params, f"rot_trig_{end}{one}")
             phase = jnp.broadcast_to(normalise(raw, EPSILON), (batch, 2))
-            state = eqx.tree_at(lambda s, e=end: getattr(s.heads, e).action.phase, state, phase)
+            state = eqx.tree_at(
+                lambda s, e=end: getattr(s.heads, f"{e}s")[0].action.phase, state, phase
+            )
     return state
 
 
@@ -398,11 +397,11 @@ def compare_memory(fixture: Fixture, ours: Run) -> Iterator[tuple[str, float]]:
         theirs = np.asarray(step["read_weights"])
         padding = memory.strengths.shape[1] - theirs.shape[1]
         theirs = np.pad(theirs, ((0, 0), (0, padding)))
-        yield f"weights of step {t}", relative_error(trace.weights[:, t], theirs)
-    yield "readings", relative_error(trace.reading, fixture.steps("read_val"))
-    yield "written keys", relative_error(trace.write.key, fixture.written("key"))
-    yield "written values", relative_error(trace.value, fixture.written("mem"))
-    strength = fixture.written("strength")[..., 0]
+        yield f"weights of step {t}", relative_error(trace.weights[:, t, 0], theirs)
+    yield "readings", relative_error(trace.reading[:, :, 0], fixture.steps("read_val"))
+    yield "written keys", relative_error(trace.write.key[:, :, 0], fixture.written("key"))
+    yield "written values", relative_error(trace.value[:, :, 0], fixture.written("mem"))
+    strength = fixture.written("strength")
     yield "written strengths", relative_error(trace.strength, strength)
     for when, state, theirs in (
         ("first", ours.initial.memory, fixture.data["init_state"]),
@@ -417,8 +416,8 @@ def compare_memory(fixture: Fixture, ours: Run) -> Iterator[tuple[str, float]]:
 
 
 def compare_head(fixture: Fixture, ours: Run, end: str) -> Iterator[tuple[str, float]]:
-    trace = getattr(ours.trace, end)
-    first = getattr(ours.initial.heads, end)
+    trace = jax.tree.map(lambda leaf: leaf[:, :, 0], getattr(ours.trace, end))
+    first = getattr(ours.initial.heads, f"{end}s")[0]
     init = fixture.data["init_state"]
     yield f"first {end} key", relative_error(first.key, init[f"key_{end}"])
     yield f"{end} keys", relative_error(trace.key, fixture.steps(f"key_{end}"))

@@ -7,7 +7,6 @@ import numpy as np
 
 from lantm.machines.seq2seq import MachineTrace
 from lantm.parts import HeadTrace
-from lantm.spaces import Rotation
 
 
 class Motion(NamedTuple):
@@ -59,17 +58,26 @@ class Diagnostics(NamedTuple):
 
 
 def diagnose(trace: MachineTrace) -> Diagnostics | None:
-    """Of the trace of one problem, without a batch axis; None for a machine without a memory."""
-    write, read, weights = trace.encode.write, trace.decode.read, trace.decode.weights
-    if write is None or read is None or weights is None:
+    """Of the trace of one problem, without a batch axis; None for a machine without a memory.
+
+    Of several heads of a kind the first is described; collisions are those of all memories.
+    """
+    if trace.encode.write is None or trace.decode.read is None or trace.decode.weights is None:
         return None
+    write, read = first_head(trace.encode.write), first_head(trace.decode.read)
+    keys, strengths = trace.encode.write.key, trace.encode.strength
     return Diagnostics(
         motion(write),
         motion(read),
         cosine(own_steps(write).mean(axis=0), own_steps(read).mean(axis=0)),
-        collisions(np.asarray(write.key), np.asarray(trace.encode.strength)),
-        float(np.max(weights, axis=-1).mean()),
+        collisions(np.concatenate(keys), np.concatenate(np.asarray(strengths))),
+        float(np.max(trace.decode.weights[:, 0], axis=-1).mean()),
     )
+
+
+def first_head(heads: HeadTrace) -> HeadTrace:
+    """What the first of several heads did, without an axis for heads."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[:, 0], heads)
 
 
 def motion(head: HeadTrace) -> Motion:
@@ -89,25 +97,22 @@ def motion(head: HeadTrace) -> Motion:
 def own_steps(head: HeadTrace) -> np.ndarray:
     """The steps that are not random access for the most part; all, where all are."""
     vectors = steps(head)
-    if head.action is None or head.gate is None:
+    if head.velocity is None or head.gate is None:
         return vectors
     own = random_access(head) < 0.5
     return vectors[own] if own.any() else vectors
 
 
 def steps(head: HeadTrace) -> np.ndarray:
-    """Each group action as a vector: a shift, or a rotation's axis times its angle.
+    """Each group action as a vector of the Lie algebra: a shift, or a rotation's axis times its
+    angle.
 
     Of heads without actions: the differences of successive keys.
     """
-    if head.action is None:
+    if head.velocity is None:
         keys = np.asarray(head.key)
         return np.diff(keys, axis=0) if len(keys) > 1 else np.zeros_like(keys)
-    if isinstance(head.action, Rotation):
-        cos, sin = np.asarray(head.action.phase).T
-        return np.asarray(head.action.axis) * np.arctan2(sin, cos)[:, None]
-    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(head.action)]
-    return np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
+    return np.asarray(head.velocity)
 
 
 def random_access(head: HeadTrace) -> np.ndarray:

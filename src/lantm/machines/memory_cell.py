@@ -132,7 +132,7 @@ class MemoryCell(Cell):
 
         output_gate = jax.nn.sigmoid(gate[0]) if self.output.gated else None
         reading = readings.reshape(-1)
-        output = self.output(direct, output_gate, hidden, reading)
+        output = direct + self.output.matrix() @ self.output.features(output_gate, hidden, reading)
         trace = Trace(hidden, read, wrote, weights, readings, values, strengths, output_gate)
         return MemoryState(controller, reading, heads, memory), output, trace
 
@@ -169,9 +169,11 @@ class MemoryCell(Cell):
             memory.count,
             lengths,
         )
-        direct = for_all(Affine(weight[:outputs].T, bias[:outputs]), end.hidden)
         gates = jax.nn.sigmoid(end.commands[:, :, self.skipped - 1]) if self.output.gated else None
-        said = jax.vmap(jax.vmap(self.output))(direct, gates, end.hidden, end.readings)
+        features = jax.vmap(jax.vmap(self.output.features))(gates, end.hidden, end.readings)
+        matrix = jnp.concatenate([weight[:outputs], self.output.matrix()], axis=1)
+        both = jnp.concatenate([end.hidden, features], axis=2)
+        said = for_all(Affine(matrix.T, bias[:outputs]), both)
         steps = inputs.shape[1] if lengths is None else lengths.astype(memory.count.dtype)
         count = memory.count + self.memories_per_step * steps if write else memory.count
         after = MemoryState(*end.carry, Memory(*end.buffers.parts, count))

@@ -9,25 +9,32 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from lantm.errors import require_positive
+from lantm.parts.affine import weight_and_bias
 
 Vector = Float[Array, " _"]
 
 
 class Output(eqx.Module):
-    """What a step says. The loops call it for all steps at once, after the last."""
+    """What a step says: what the controller says itself, and a linear map of some features.
+
+    The loops call it after the last step, for all steps at once, with one product for both.
+    """
 
     gated: eqx.AbstractVar[bool]
     """Whether the controller gates the readings' part."""
 
     @abc.abstractmethod
-    def __call__(
+    def features(
         self,
-        direct: Float[Array, " output_size"],
         gate: Float[Array, ""] | None,
         hidden: Float[Array, " hidden"],
         reading: Float[Array, " width"],
-    ) -> Float[Array, " output_size"]:
-        """The output from what the controller says itself and from all readings in a row."""
+    ) -> Float[Array, " features"]:
+        """Of the controller's state and all readings in a row."""
+
+    @abc.abstractmethod
+    def matrix(self) -> Float[Array, "output_size features"]:
+        """What they are multiplied by."""
 
 
 class LinearOutput(Output):
@@ -42,11 +49,14 @@ class LinearOutput(Output):
         self.readout = eqx.nn.Linear(width, output_size, key=key)
         self.gated = gated
 
-    def __call__(
-        self, direct: Vector, gate: Float[Array, ""] | None, hidden: Vector, reading: Vector
-    ) -> Vector:
-        shown = self.readout(reading)
-        return direct + (shown if gate is None else gate * shown)
+    def features(self, gate: Float[Array, ""] | None, hidden: Vector, reading: Vector) -> Vector:
+        """The reading and, for the bias, a one."""
+        shown = jnp.append(reading, jnp.ones((), reading.dtype))
+        return shown if gate is None else gate * shown
+
+    def matrix(self) -> Float[Array, "output_size features"]:
+        weight, bias = weight_and_bias(self.readout)
+        return jnp.concatenate([weight, bias[:, None]], axis=1)
 
 
 class NonlinearOutput(Output):
@@ -80,11 +90,12 @@ class NonlinearOutput(Output):
     def gated(self) -> bool:
         return self.linear.gated
 
-    def __call__(
-        self, direct: Vector, gate: Float[Array, ""] | None, hidden: Vector, reading: Vector
-    ) -> Vector:
-        features = jax.nn.relu(self.inner(jnp.concatenate([hidden, reading])))
-        return self.linear(direct, gate, hidden, reading) + self.outer(features)
+    def features(self, gate: Float[Array, ""] | None, hidden: Vector, reading: Vector) -> Vector:
+        both = jax.nn.relu(self.inner(jnp.concatenate([hidden, reading])))
+        return jnp.concatenate([self.linear.features(gate, hidden, reading), both])
+
+    def matrix(self) -> Float[Array, "output_size features"]:
+        return jnp.concatenate([self.linear.matrix(), self.outer.weight], axis=1)
 
 
 class MakeOutput(Protocol):

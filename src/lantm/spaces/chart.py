@@ -12,7 +12,7 @@ class Chart(NamedTuple):
     """Keys as points of a picture."""
 
     points: np.ndarray
-    """[keys, 1 to 3]"""
+    """[keys, 2 or 3]"""
     view: str
     """What the points lie in: `plane`, `space`, `sphere` or `components`."""
     label: str
@@ -24,7 +24,8 @@ def coordinates(keys: np.ndarray) -> Chart:
     size = keys.shape[1]
     if size > MOST:
         return Chart(principal_components(keys, 2), "components", "principal component {}")
-    return Chart(keys, "space" if size == MOST else "plane", "coordinate {}")
+    flat = np.pad(keys, ((0, 0), (0, max(0, 2 - size))))
+    return Chart(flat, "space" if size == MOST else "plane", "coordinate {}")
 
 
 def principal_components(points: np.ndarray, size: int) -> np.ndarray:

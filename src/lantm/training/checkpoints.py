@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -32,6 +33,7 @@ def load_tree(path: str | Path, like: Tree, metadata: dict[str, str] | None = No
     that counts: it may come from `equinox.filter_eval_shape`.
     """
     found, said = read_arrays(path)
+    found = {present_name(name): array for name, array in found.items()}
     for name, value in (metadata or {}).items():
         if said.get(name) != value:
             raise ValueError(f"{path} does not fit: {name} is {said.get(name)}, expected {value}")
@@ -49,6 +51,25 @@ def load_tree(path: str | Path, like: Tree, metadata: dict[str, str] | None = No
     arrays, rest = eqx.partition(like, is_shaped)
     leaves = [jnp.asarray(found[name]) for name in expected]
     return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), leaves), rest)
+
+
+FORMER_NAMES = {
+    r"\baccess\.(read|write)\.": r"access.\1s.0.",
+    r"\bspace\.bound\b": "reach.bound",
+    r"\bcell\.readout\.": "cell.output.readout.",
+}
+"""What parameters of older files are called now."""
+
+
+def present_name(name: str) -> str:
+    """The name that a parameter of a file has today.
+
+    >>> present_name("cell.access.read.initial_key")
+    'cell.access.reads.0.initial_key'
+    """
+    for former, present in FORMER_NAMES.items():
+        name = re.sub(former, present, name)
+    return name
 
 
 def read_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:

@@ -1,10 +1,10 @@
 """The controller inside the fast loop: a step, and its adjoint."""
 
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import PyTree
 
 from lantm.parts import Controller, Layer, LayerState
 from lantm.parts.affine import Affine
@@ -50,28 +50,20 @@ def control(
     projected: Batched,
     reading: Batched,
     states: States,
-) -> tuple[States, tuple[Batched, ...]]:
-    """The new state of every layer, and all pre-activations z."""
-    below, new, all_z = reading, [], []
+) -> tuple[States, tuple[Any, ...]]:
+    """The new state of every layer, and for each what takes its cotangent to those of z and of the
+    old state.
+    """
+    below, new, pulls = reading, [], []
     layers = zip(activates, weights.layers, states, strict=True)
     for number, (activate, (matrix, bias), state) in enumerate(layers):
         z = jnp.concatenate([below, state.hidden], axis=1) @ matrix
         z = z + (bias[None] if number else projected)
-        new.append(jax.vmap(activate)(z, state))
-        below = new[-1].hidden
-        all_z.append(z)
-    return tuple(new), tuple(all_z)
-
-
-def linearise(
-    activates: tuple[Activate, ...], all_z: tuple[Timed, ...], states: PyTree
-) -> tuple[Any, ...]:
-    """For every step what takes cotangents of new states to those of z and of old states."""
-
-    def every(activate: Activate, z: Timed, state: PyTree) -> Any:
-        return jax.vmap(jax.vmap(lambda *given: jax.vjp(activate, *given)[1]))(z, state)
-
-    return tuple(map(every, activates, all_z, states))
+        after, pull = jax.vmap(partial(jax.vjp, activate))(z, state)
+        below = after.hidden
+        new.append(after)
+        pulls.append(pull)
+    return tuple(new), tuple(pulls)
 
 
 def uncontrol(

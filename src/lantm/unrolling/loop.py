@@ -22,7 +22,6 @@ from lantm.unrolling.controller import (
     States,
     Weights,
     control,
-    linearise,
     uncontrol,
     weight_gradients,
 )
@@ -57,8 +56,8 @@ class Tape(NamedTuple):
     """What the forward pass keeps of every step for the backward pass."""
 
     after: Carry
-    z: tuple[Timed, ...]
-    """Of each layer, before its activation."""
+    uncontrol: Any
+    """Of each layer, from the new state's cotangent to those of z and of the old state."""
     mass: Float[Array, "time batch reads 1"]
     """The normaliser of each reading."""
     commands: Timed
@@ -85,7 +84,6 @@ class Known(NamedTuple):
     reading: Timed
     write_slopes: Timed
     uncontrol: Any
-    """Of each layer, from the new state's cotangent to those of z and of the old state."""
     movement: PyTree
     unmove: Any
     """From the movement's cotangent to those of command and heads, for one sequence."""
@@ -144,7 +142,7 @@ class Loop:
 
         @jax.custom_vjp
         def run(*arguments: Any) -> End:
-            return loop.forward(*arguments)[0]
+            return loop.forward(*arguments, differentiate=False)[0]
 
         run.defvjp(loop.forward, loop.backward)
         end = run(weights, params, inputs, start, buffers, count, lengths)
@@ -168,18 +166,24 @@ class Loop:
         buffers: Buffers,
         count: Count,
         lengths: Lengths | None,
+        *,
+        differentiate: bool = True,
     ) -> tuple[End, Any]:
-        """All steps; what they kept for the backward pass."""
+        """All steps; what they kept for the backward pass, if there is to be one."""
         size = inputs.shape[2]
         projected = for_all(weights.for_inputs(size), inputs)
         step = partial(self.step, weights.inside(size), params, count, lengths)
 
         def body(t: Array, loop: Any) -> Any:
             carry, buffers, record = loop
-            carry, buffers, now = step(t, projected[t], carry, buffers)
-            return carry, buffers, record.at[t].set(pack(now))
+            carry, buffers, now = record_step(t, projected[t], carry, buffers)
+            return carry, buffers, record.at[t].set(pack(now, record.dtype))
 
-        kept = jax.eval_shape(step, jnp.array(0), projected[0], start, buffers)[2]
+        def record_step(*given: Any) -> tuple[Carry, Buffers, Tape]:
+            carry, buffers, tape = step(*given)
+            return carry, buffers, tape if differentiate else tape._replace(uncontrol=None)
+
+        kept = jax.eval_shape(record_step, jnp.array(0), projected[0], start, buffers)[2]
         loop = start, buffers, blank(projected, kept)
         loop = jax.lax.fori_loop(0, trips(projected, lengths), body, loop)
         end, buffers, record = loop
@@ -204,7 +208,9 @@ class Loop:
         Memories are written before the older ones are read, so that it happens in place. The
         reading does not see them: they are not valid yet.
         """
-        states, z = control(self.activates, weights, projected, before.reading, before.controller)
+        states, pulls = control(
+            self.activates, weights, projected, before.reading, before.controller
+        )
         commands = states[-1].hidden @ weights.command.matrix + weights.command.bias[None]
         movement = jax.vmap(partial(self.move, params))(commands[:, self.skip :], before.heads)
         if self.write:
@@ -213,13 +219,11 @@ class Loop:
             buffers = self.writing.append(buffers, keys, commands, where)
         valid = self.valid(buffers, count, t)
         heads, masses = jax.vmap(partial(self.look, params))(movement, buffers.address, valid)
-        total = jnp.einsum("brn,bwn->brw", masses, buffers.values)
-        mass = total[:, :, -1:] + self.access.leak
-        reading = (total[:, :, :-1] / mass).reshape(before.reading.shape)
+        reading, mass = self.read(masses, buffers)
         after = Carry(states, reading, heads)
         if lengths is not None:
             after = select(t < lengths, after, before)
-        return after, buffers, Tape(after, z, mass, commands)
+        return after, buffers, Tape(after, pulls, mass, commands)
 
     def move(self, params: PyTree, command: Array, heads: PyTree) -> PyTree:
         """Where the heads of one sequence go."""
@@ -239,6 +243,17 @@ class Loop:
         slots = Slots(address[:-1].T, address[-1], valid)
         masses = access.weigh(movement, slots)
         return access.settle(movement, access.normalise(masses), slots), masses
+
+    def read(
+        self, masses: Float[Array, "batch reads slots"], buffers: Buffers
+    ) -> tuple[Batched, Float[Array, "batch reads 1"]]:
+        """The readings of all heads in a row, and their normalisers."""
+        readings, normalisers = [], []
+        for i in range(masses.shape[1]):  # XLA has a quick product of a vector, not of one row
+            total = jnp.einsum("bn,bwn->bw", masses[:, i], buffers.values)
+            normalisers.append(total[:, -1:] + self.access.leak)
+            readings.append(total[:, :-1] / normalisers[-1])
+        return jnp.concatenate(readings, axis=1), jnp.stack(normalisers, axis=1)
 
     def valid(self, buffers: Buffers, count: Count, t: Array) -> Bool[Array, "batch slots"]:
         """Which memories exist before step t."""
@@ -261,7 +276,7 @@ class Loop:
             tape.mass,
             tape.after.reading,
             self.writing.slopes(tape.commands),
-            linearise(self.activates, tape.z, before.controller),
+            tape.uncontrol,
             *self.linearise_moves(params, commands, heads),
         )
         # transposed here: inside the loop it takes longer
@@ -274,7 +289,7 @@ class Loop:
             if lengths is not None:
                 carry = select(t == lengths - 1, cotangent.carry, carry)
             carry, buffers, d_param, now = unstep(t, at(known, t), carry, buffers)
-            return carry, buffers, add(d_params, d_param), record.at[t].set(pack(now))
+            return carry, buffers, add(d_params, d_param), record.at[t].set(pack(now, record.dtype))
 
         carry = cotangent.carry if lengths is None else zeros(cotangent.carry)
         kept = jax.eval_shape(unstep, jnp.array(0), at(known, 0), carry, cotangent.buffers)[3]
@@ -311,17 +326,16 @@ class Loop:
         cotangent of a memory is complete when the step that wrote it is reached, and that step's
         own reading adds nothing to it.
         """
-        d_total = self.unread(known, after.reading)
-        d_masses = jnp.einsum("brw,bwn->brn", d_total, final.values)
+        d_totals = self.unread(known, after.reading)
+        d_masses = [jnp.einsum("bw,bwn->bn", total, final.values) for total in d_totals]
         valid = self.valid(final, count, t)
 
         def look(params: PyTree, movement: PyTree, address: Array) -> tuple[PyTree, Array]:
             return jax.vmap(partial(self.look, params))(movement, address, valid)
 
         (_, masses), pull = jax.vjp(look, params, known.movement, final.address)
-        d_params, d_movement, d_address = pull((after.heads, d_masses))
-        reads = range(masses.shape[1])
-        values = sum(d_total[:, i, :, None] * masses[:, i, None, :] for i in reads)
+        d_params, d_movement, d_address = pull((after.heads, jnp.stack(d_masses, axis=1)))
+        values = sum(d[:, :, None] * masses[:, i, None, :] for i, d in enumerate(d_totals))
         buffers = Buffers(buffers.address + d_address, buffers.values + values)
         d_front = jnp.zeros_like(known.d_commands[:, : self.skip])
         if self.write:
@@ -339,13 +353,15 @@ class Loop:
         before = Carry(states, reading, heads)
         return before, buffers, d_params, (d_z, d_commands, d_movement)
 
-    def unread(self, known: Known, later: Batched) -> Float[Array, "batch reads rows"]:
-        """The cotangents of weighted sums of values and, last, of masses."""
-        batch, reads, _ = known.mass.shape
-        readings = known.reading.reshape(batch, reads, self.width)
-        d_readings = (known.d_reading + later).reshape(batch, reads, self.width) / known.mass
-        d_mass = -jnp.sum(d_readings * readings, axis=2, keepdims=True)
-        return jnp.concatenate([d_readings, d_mass], axis=2)
+    def unread(self, known: Known, later: Batched) -> list[Batched]:
+        """For each read head the cotangents of the weighted sum of values and, last, of masses."""
+        d_reading, totals = known.d_reading + later, []
+        for i in range(known.mass.shape[1]):
+            own = slice(i * self.width, (i + 1) * self.width)
+            d_sum = d_reading[:, own] / known.mass[:, i]
+            d_mass = -jnp.sum(d_sum * known.reading[:, own], axis=1, keepdims=True)
+            totals.append(jnp.concatenate([d_sum, d_mass], axis=1))
+        return totals
 
     def linearise_moves(self, params: PyTree, commands: Timed, heads: PyTree) -> tuple[PyTree, Any]:
         """All movements before the loop, with what takes their cotangents to commands and heads."""

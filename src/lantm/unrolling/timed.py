@@ -40,9 +40,9 @@ def flatten(every: Timed) -> Float[Array, "_ _"]:
     return every.reshape(time * batch, size)
 
 
-def pack(tree: PyTree) -> Batched:
+def pack(tree: PyTree, dtype: Any) -> Batched:
     """All numbers of a step in one array."""
-    leaves = jax.tree.leaves(tree)
+    leaves = [leaf.astype(dtype) for leaf in jax.tree.leaves(tree)]
     flat = [leaf.reshape(leaf.shape[0], math.prod(leaf.shape[1:])) for leaf in leaves]
     return jnp.concatenate(flat, axis=-1)
 
@@ -50,12 +50,11 @@ def pack(tree: PyTree) -> Batched:
 def unpack(packed: Array, like: PyTree) -> Any:
     """The tree again, of leaves like those of a step, with the leading axes of `packed`."""
     leaves, structure = jax.tree.flatten(like)
-    shapes = [leaf.shape[1:] for leaf in leaves]
-    ends = accumulate(map(math.prod, shapes))
+    ends = accumulate(math.prod(leaf.shape[1:]) for leaf in leaves)
     pieces = jnp.split(packed, list(ends)[:-1], axis=-1)
     whole = (
-        piece.reshape(*packed.shape[:-1], *shape)
-        for piece, shape in zip(pieces, shapes, strict=True)
+        piece.reshape(*packed.shape[:-1], *leaf.shape[1:]).astype(leaf.dtype)
+        for piece, leaf in zip(pieces, leaves, strict=True)
     )
     return jax.tree.unflatten(structure, whole)
 

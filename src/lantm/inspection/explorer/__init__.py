@@ -6,7 +6,7 @@ One file with everything in it: it needs no server and no network.
 import base64
 import gzip
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -18,11 +18,12 @@ import numpy as np
 from plotly.offline import get_plotlyjs
 
 from lantm.errors import require_positive
-from lantm.inspection.diagnostics import Diagnostics, Motion, diagnose, steps
-from lantm.inspection.picture import READ, WRITE, flatten, trace_machine
+from lantm.inspection.diagnostics import Diagnostics, Motion, diagnose, first_head
+from lantm.inspection.picture import READ, WRITE, trace_machine
 from lantm.machines.seq2seq import Machine, MachineTrace
 from lantm.memory import Memory
 from lantm.parts import HeadTrace
+from lantm.spaces import Chart
 from lantm.tasks import Batch, Task
 from lantm.training.runs import CHECKPOINTS, ZOO, ZOO_FOLDER, Run
 
@@ -112,48 +113,45 @@ def describe_machine(machine: Machine, task: Task, problems: Batch) -> list[dict
     for i in range(len(problems.inputs)):
         trace = jax.tree.map(lambda leaf, i=i: np.asarray(leaf[i], float), traces)
         answer = symbols(task, np.argmax(trace.logits, axis=-1))
-        described.append({"answer": answer} | describe_trace(trace, initial))
+        described.append({"answer": answer} | describe_trace(trace, initial, machine.cell.chart))
     return described
 
 
-def describe_trace(trace: MachineTrace, initial: Memory | None) -> dict[str, Any]:
-    """Memories, heads and read weights on one problem, or the hidden state if there are none."""
+def describe_trace(
+    trace: MachineTrace, initial: Memory | None, to_chart: Callable[[np.ndarray], Chart]
+) -> dict[str, Any]:
+    """Memories, heads and read weights on one problem, or the hidden state if there are none.
+
+    Of several heads of a kind the first is shown, and the memories of all.
+    """
     whole = jax.tree.map(lambda *phases: np.concatenate(phases), trace.encode, trace.decode)
     diagnostics = diagnose(trace)
     if diagnostics is None or initial is None:
         return {"hidden": rounded(whole.hidden, 2)}
-    inputs = len(trace.encode.hidden)
-    strengths = np.concatenate([initial.strengths[0], whole.strength[:inputs]])
-    keys = np.concatenate([initial.keys[0], whole.write.key[:inputs], whole.read.key])
-    view, places = place(keys)
+    inputs, writes = len(trace.encode.hidden), whole.strength.shape[1]
+    strengths = np.concatenate([initial.strengths[0], *whole.strength[:inputs]])
+    keys = np.concatenate([initial.keys[0], *whole.write.key[:inputs], whole.read.key[:, 0]])
+    chart = to_chart(keys)
     memories = len(strengths)
-    counts = np.minimum(np.arange(len(whole.hidden)) + memories - inputs, memories)
+    steps = np.arange(len(whole.hidden))
+    counts = np.minimum(memories + writes * (steps - inputs), memories)
+    heads = {"write": first_head(whole.write), "read": first_head(whole.read)}
     return {
-        "view": view,
-        "memories": rounded(places[:memories], 4),
+        "view": chart.view,
+        "memories": rounded(chart.points[:memories], 4),
         "strengths": rounded(strengths, 3),
-        "reads": rounded(places[memories:], 4),
-        "weights": [rounded(whole.weights[t, :n], 3) for t, n in enumerate(counts)],
-        "heads": {"write": describe_head(whole.write), "read": describe_head(whole.read)},
+        "reads": rounded(chart.points[memories:], 4),
+        "weights": [rounded(whole.weights[t, 0, :n], 3) for t, n in enumerate(counts)],
+        "heads": {name: describe_head(head) for name, head in heads.items()},
         "output_gate": rounded(whole.output_gate, 3),
         "diagnostics": describe_diagnostics(diagnostics),
     }
 
 
-def place(keys: np.ndarray) -> tuple[str, np.ndarray]:
-    """Keys as points of a plane, of space or of a sphere in it, and which of these it is."""
-    if keys.shape[1] == 2:
-        return "plane", keys
-    if keys.shape[1] == 3:
-        on_sphere = np.allclose(np.linalg.norm(keys, axis=1), 1, atol=1e-3)
-        return "sphere" if on_sphere else "space", keys
-    return "components", flatten(keys)[0]
-
-
 def describe_head(head: HeadTrace) -> dict[str, Any]:
     return {
         "gate": rounded(head.gate, 3),
-        "action": None if head.action is None else rounded(steps(head), 3),
+        "action": rounded(head.velocity, 3),
         "action_gate": rounded(head.action_gate, 3),
     }
 

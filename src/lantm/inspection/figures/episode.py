@@ -1,5 +1,6 @@
 """One problem and what a machine did with it: all that a picture of a memory shows."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ import numpy as np
 from lantm.errors import require_positive
 from lantm.inspection.picture import trace_machine
 from lantm.machines.seq2seq import Machine, MachineTrace
+from lantm.spaces import Chart
 from lantm.tasks import Task
 
 USUAL_SIZE = 16
@@ -27,6 +29,8 @@ class Episode:
     answer: np.ndarray
     """[steps]: the right answer, then `$`."""
     trace: MachineTrace
+    to_chart: Callable[[np.ndarray], Chart]
+    """How the machine's keys are drawn."""
 
     @property
     def right(self) -> int:
@@ -39,7 +43,14 @@ class Episode:
 
     @property
     def title(self) -> str:
-        return f"{self.task.name}, size {self.size}: {self.score}"
+        """The figures show all writes, and the reads of the first of several read heads."""
+        shown = f", read head 1 of {self.read_heads}" if self.read_heads > 1 else ""
+        return f"{self.task.name}, size {self.size}: {self.score}{shown}"
+
+    @property
+    def read_heads(self) -> int:
+        weights = self.trace.decode.weights
+        return 0 if weights is None else weights.shape[1]
 
     @property
     def has_memory(self) -> bool:
@@ -47,29 +58,43 @@ class Episode:
 
     @property
     def writes(self) -> np.ndarray:
-        """[time, key_size]: where each input symbol is written."""
-        return np.asarray(require_memory(self.trace.encode.write).key)
+        """[writes, key_size]: where each memory is written, in their order."""
+        return np.concatenate(require_memory(self.trace.encode.write).key)
+
+    @property
+    def written(self) -> np.ndarray:
+        """[writes]: the input symbol of each."""
+        return np.repeat(self.inputs, len(self.writes) // len(self.inputs))
 
     @property
     def reads(self) -> np.ndarray:
         """[steps, key_size]: where each answer step reads."""
-        return np.asarray(require_memory(self.trace.decode.read).key)
+        return np.asarray(require_memory(self.trace.decode.read).key[:, 0])
 
     @property
     def keys(self) -> np.ndarray:
-        """[time + steps, key_size]: the writes, then the reads."""
+        """[writes + steps, key_size]: the writes, then the reads."""
         return np.concatenate([self.writes, self.reads])
 
     @property
+    def chart(self) -> Chart:
+        """Of the keys."""
+        return self.to_chart(self.keys)
+
+    def split(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What belongs to the writes and what to the reads, of places like the keys."""
+        return places[: len(self.writes)], places[len(self.writes) :]
+
+    @property
     def strengths(self) -> np.ndarray:
-        """[time], of the writes."""
-        return np.asarray(self.trace.encode.strength)
+        """[writes]"""
+        return np.concatenate(require_memory(self.trace.encode.strength))
 
     @property
     def weights(self) -> np.ndarray:
         """[time + steps, memories]: of the reads of both phases."""
         phases = [phase.weights for phase in (self.trace.encode, self.trace.decode)]
-        return np.concatenate([require_memory(weights) for weights in phases])
+        return np.concatenate([require_memory(weights)[:, 0] for weights in phases])
 
     @property
     def answer_weights(self) -> np.ndarray:
@@ -94,4 +119,4 @@ def observe(machine: Machine, task: Task, size: int | None = None, seed: int = 1
     inputs, answers = task.sample(np.random.default_rng(seed), size, 1)
     trace = trace_machine(machine, jnp.asarray(inputs), answers.shape[1])
     alone = jax.tree.map(lambda array: np.asarray(array[0]), trace)
-    return Episode(task, size, inputs[0], answers[0], alone)
+    return Episode(task, size, inputs[0], answers[0], alone, machine.cell.chart)

@@ -25,7 +25,8 @@ from lantm.inspection.figures.parts import (
     fills,
     frame,
 )
-from lantm.inspection.picture import READ, WRITE, flatten, project
+from lantm.inspection.picture import READ, WRITE, flatten
+from lantm.spaces.chart import principal_components
 from lantm.tasks import Task
 from lantm.training.runs import Run, evaluate
 
@@ -37,7 +38,7 @@ def memory(episode: Episode) -> Figure:
         draw_hidden(figure.subplots(), episode)
         return figure
     keys, weights = figure.subplots(1, 2)
-    places, label = flatten(episode.keys)
+    places, label = flatten(episode.chart)
     draw_keys(keys, places, episode)
     frame(keys, places, label)
     draw_weights(weights, episode.answer_weights)
@@ -47,7 +48,7 @@ def memory(episode: Episode) -> Figure:
 
 def lines(episode: Episode) -> Figure:
     """A row for every input symbol with its write; last the reads, from top to bottom."""
-    writes, reads = np.split(project(episode.keys, 1), [len(episode.inputs)])
+    writes, reads = episode.split(principal_components(episode.keys, 1))
     rows, steps = len(writes), len(reads)
     below = rows + 0.5 + np.arange(steps) * min(1, 0.3 * rows / steps)
     figure = blank(episode.title, 8.0, 1.6 + 0.22 * (below[-1] + 1))
@@ -57,7 +58,7 @@ def lines(episode: Episode) -> Figure:
     look: dict[str, Any] = {"color": fills(episode.strengths), "linewidth": 0.8, "alpha": 0.4}
     axes.vlines(writes[:, 0], np.arange(rows), below[-1], **look, zorder=1)
     axes.axhline(rows - 0.25, color="grey", linewidth=0.8)
-    symbols = [episode.task.vocabulary.show([token]) for token in episode.inputs.tolist()]
+    symbols = [episode.task.vocabulary.show([token]) for token in episode.written.tolist()]
     axes.set_yticks([*range(rows), below.mean()], [*symbols, "reads"])
     axes.invert_yaxis()
     axes.set(xlabel="principal component of the keys", ylabel="input symbol, first on top")
@@ -82,13 +83,13 @@ def plane(episode: Episode) -> Figure:
 
 def flat(episode: Episode) -> Figure:
     """Keys of any space in the plane: left the writes with their symbols, right the reads."""
-    places, label = flatten(episode.keys)
-    writes, reads = np.split(places, [len(episode.inputs)])
+    places, label = flatten(episode.chart)
+    writes, reads = episode.split(places)
     figure = blank(episode.title, 11.0, 5.8)
     left, right = figure.subplots(1, 2)
     draw_writes(left, writes, episode.strengths)
     draw_ends(left, writes, WRITE)
-    for token, point in zip(episode.inputs.tolist(), writes, strict=True):
+    for token, point in zip(episode.written.tolist(), writes, strict=True):
         if token < episode.task.symbols:
             left.annotate(str(token), point, (7, 7), textcoords="offset points", size="x-small")
     draw_reads(right, reads)
@@ -102,8 +103,7 @@ def flat(episode: Episode) -> Figure:
 
 def sphere(episode: Episode) -> Figure:
     """Writes and reads on the sphere, seen from outside where most of the strong ones are."""
-    norms = np.linalg.norm(episode.keys, axis=1)
-    if episode.keys.shape[1] != 3 or not np.allclose(norms, 1, atol=1e-3):
+    if episode.chart.view != "sphere":
         raise ValueError("figure sphere is for keys on a sphere; for this run there is flat")
     figure = blank(episode.title, 7.0, 6.5)
     axes = figure.add_subplot(projection="3d", proj_type="ortho")
@@ -133,7 +133,7 @@ def training(
     episodes = [observe(run.machine(name), run.task, size, seed) for name in shown]
     figure = blank(f"{run.task.name}, size {episodes[0].size}", 11.0, 5.8)
     for axes, name, episode in zip(figure.subplots(1, 2), shown, episodes, strict=True):
-        places, label = flatten(episode.keys)
+        places, label = flatten(episode.chart)
         draw_keys(axes, places, episode)
         axes.set(title=f"{batch_name(name)}: {episode.score}")
         frame(axes, places, label)

@@ -50,7 +50,7 @@ def draw_ends(axes: Axes, points: np.ndarray, colour: str) -> None:
 
 def draw_keys(axes: Axes, places: np.ndarray, episode: Episode) -> None:
     """The ways of both heads; places are those of `episode.keys`."""
-    writes, reads = np.split(places, [len(episode.inputs)])
+    writes, reads = episode.split(places)
     draw_writes(axes, writes, episode.strengths)
     draw_reads(axes, reads)
     draw_ends(axes, writes, WRITE)
