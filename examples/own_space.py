@@ -18,23 +18,20 @@ class Circle(lantm.EmbeddedKeySpace):
     """S^1 in R^2 with the group SO(2); a group element is its angle."""
 
     key_size: ClassVar[int] = 2
-    action_size: ClassVar[int] = 1
+    algebra_size: ClassVar[int] = 1
 
     def project(self, raw):
         return lantm.normalise(raw)
 
-    def action(self, raw):
-        return jnp.tanh(raw[0])
+    def exp(self, velocity):
+        return velocity[0]
+
+    def log(self, action):
+        return jnp.stack([jnp.arctan2(jnp.sin(action), jnp.cos(action))])
 
     def act(self, action, key):
         cos, sin = jnp.cos(action), jnp.sin(action)
         return jnp.stack([cos * key[0] - sin * key[1], sin * key[0] + cos * key[1]])
-
-    def mix_action(self, gate, new, old):
-        return gate * new + (1 - gate) * old
-
-    def identity(self):
-        return jnp.zeros(())
 
     def inverse(self, action):
         return -action
@@ -51,7 +48,7 @@ def main() -> None:
     machine = lantm.build_machine(config, lantm.Vocabulary(10), key=jax.random.key(0))
     tokens = jnp.array([[10, 3, 1, 4, 1, 5]])
     trace = machine.trace(tokens, steps=6)
-    x, y = trace.encode.write.key[0].T
+    x, y = trace.encode.write.key[0, :, 0].T
     print("symbols:", machine.vocabulary.show(tokens[0].tolist()))
     print("written at (degrees):", jnp.degrees(jnp.arctan2(y, x)).round())
 

@@ -32,8 +32,16 @@ VARIANTS: dict[str, dict[str, object]] = {
         "action_interpolation": True,
     },
     "lantm_s_circle": {"model": "lantm_s", "space": "circle", "action_interpolation": True},
+    "lantm_many": {
+        "model": "lantm",
+        "read_heads": 2,
+        "write_heads": 3,
+        "controller": "gru",
+        "output": "nonlinear",
+        "weighting": "inverse_power",
+    },
 }
-"""All seven models, and what else changes the way a head moves."""
+"""All seven models, and what else changes the way a head moves or what there is of a part."""
 
 
 def config(name: str, **options: object) -> lantm.ModelConfig:

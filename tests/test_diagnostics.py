@@ -15,14 +15,15 @@ def walk(step, start=(0.0, 0.0), gate=0.0):
     """A head that makes the same shift over and over."""
     actions = np.tile(np.array(step, float), (TIME, 1))
     keys = np.array(start) + np.cumsum(actions, axis=0)
-    return lantm.HeadTrace(keys, np.full(TIME, gate), actions)
+    return lantm.HeadTrace(keys, np.full(TIME, gate), velocity=actions)
 
 
 def trace(write, read, weights=None):
     """A machine's trace with these heads, one for each phase."""
     time = len(write.key)
-    weights = np.eye(time) if weights is None else weights
-    hidden, strength = np.zeros((time, 2)), np.ones(time)
+    weights = (np.eye(time) if weights is None else weights)[:, None]
+    hidden, strength = np.zeros((time, 2)), np.ones((time, 1))
+    write, read = (jax.tree.map(lambda leaf: leaf[:, None], head) for head in (write, read))
     encode = lantm.Trace(hidden, write, write, weights, strength=strength)
     decode = lantm.Trace(hidden, read, read, weights, strength=strength)
     return lantm.MachineTrace(encode, decode, np.zeros((time, 3)))
@@ -57,19 +58,19 @@ def test_a_jump_between_steps():
     """One step by random access, as a machine makes it to go back to the start of its tape."""
     jumping = walk((1, 0))
     jumping.gate[0] = 1
-    jumping.action[0] = [-5, 3]
+    jumping.velocity[0] = [-5, 3]
     np.testing.assert_allclose(motion(jumping), (1, 0, 1, 1 / 7), atol=1e-12)
     assert diagnose(trace(walk((1, 0)), jumping)).structure == "tape, read forwards"
 
 
 def test_irregular_steps():
     turning = walk((1, 0))
-    turning.action[::2] *= -1
+    turning.velocity[::2] *= -1
     found = motion(turning)
     assert found.direction == pytest.approx(1 / 7), "four steps one way, three the other"
     assert found.spread == 0
     assert diagnose(trace(turning, turning)).structure == "no tape: written irregularly"
-    turning.action[:] = [[2.0**i, 0.0] for i in range(TIME)]
+    turning.velocity[:] = [[2.0**i, 0.0] for i in range(TIME)]
     assert motion(turning).direction == pytest.approx(1)
     assert motion(turning).spread > 1
 
@@ -81,7 +82,9 @@ def test_rotations_about_one_axis():
     axes[1::2] *= -1
     angles[1::2] *= -1
     action = lantm.Rotation(axes, np.stack([np.cos(angles), np.sin(angles)], axis=1))
-    head = lantm.HeadTrace(np.tile([1.0, 0.0, 0.0], (TIME, 1)), np.zeros(TIME), action)
+    velocity = jax.vmap(lantm.Sphere().log)(jax.tree.map(jnp.asarray, action))
+    keys = np.tile([1.0, 0.0, 0.0], (TIME, 1))
+    head = lantm.HeadTrace(keys, np.zeros(TIME), action, velocity)
     np.testing.assert_allclose(motion(head), (0.3, 0, 1, 0), atol=1e-12)
 
 

@@ -73,9 +73,21 @@ BAD_ARGUMENTS = {
         lambda: ModelConfig("ram", action_interpolation=True),
         f"action_interpolation {LIE} True for ram",
     ),
-    "two key sizes": (
-        lambda: lantm.LieAccess(head(Plane()), head(Sphere())),
-        "key_size must be the same for both heads, got 2 and 3",
+    "a head of another space": (
+        lambda: lantm.LieAccess(Plane(), [head(Plane())], [head(Sphere())]),
+        "writes must have heads of this space, got one of another",
+    ),
+    "no read head": (
+        lambda: lantm.LieAccess(Plane(), [], [head(Plane())]),
+        "reads must have at least one head",
+    ),
+    "controller": (
+        lambda: ModelConfig(controller="grru"),
+        "controller must be one of lstm, gru; got 'grru' (did you mean 'gru'?)",
+    ),
+    "lstm's heads": (
+        lambda: ModelConfig("lstm", read_heads=2),
+        f"read_heads {LIE} 2 for lstm",
     ),
     "input size": (lambda: lantm.LSTMCell(0, OUTPUTS, key=KEY), f"input_size {WHOLE} 0"),
     "output size": (lambda: lantm.LSTMCell(INPUTS, 0, key=KEY), f"output_size {WHOLE} 0"),
@@ -159,7 +171,7 @@ def test_lengths_outside_the_tokens(wrong):
 @over_transforms
 @pytest.mark.parametrize("lengths", [None, [1, 2, 3, 4, 0]])
 def test_more_steps_than_the_buffer_has_room_for(lengths, transform):
-    with pytest.raises(REFUSED, match="lengths must fit the state's buffer of 4 memories"):
+    with pytest.raises(REFUSED, match="lengths must fit the state's buffer of memories"):
         run(lengths, steps=3, transform=transform, model="lantm")
 
 

@@ -102,6 +102,7 @@ def random_access(squared_distances, raw, strengths, valid):
 READERS = {
     "inverse_square": lantm.InverseSquare(),
     "softmax": lantm.Softmax(),
+    "inverse_power": lantm.InversePower(),
     "ram": random_access,
 }
 
@@ -134,7 +135,8 @@ def hard_readings():
 @pytest.mark.parametrize("name", READERS)
 def test_readings(name, precision):
     values = np.arange(SLOTS * WIDTH, dtype=float).reshape(SLOTS, WIDTH)
-    temperatures = (-1e4, -200.0, 0.0, 200.0, 1e4) if name == "softmax" else (None,)
+    emits = getattr(READERS[name], "raw_size", 0)
+    temperatures = (-1e4, -200.0, 0.0, 200.0, 1e4) if emits else (None,)
     for case, (head, keys, strengths, count) in hard_readings().items():
         for temperature in temperatures:
             raw = np.array([] if temperature is None else [temperature])

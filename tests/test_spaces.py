@@ -114,6 +114,41 @@ def mixing_laws(space, raws, keys):
     }
 
 
+def algebra_laws(space, velocity, shares, keys):
+    """`velocity` is short enough to be the shortest way to where it leads."""
+    move = jax.vmap(space.act, (None, 0))
+    a, (s, t) = space.exp(velocity), shares
+    along = space.compose(space.exp(s * velocity), space.exp(t * velocity))
+    return {
+        "log undoes exp": (space.log(a), velocity),
+        "exp undoes log": (move(space.exp(space.log(a)), keys), move(a, keys)),
+        "a one-parameter subgroup": (move(space.exp((s + t) * velocity), keys), move(along, keys)),
+        "exp 0 is the identity": (move(space.exp(0 * velocity), keys), keys),
+        "log of the inverse": (space.log(space.inverse(a)), -velocity),
+    }
+
+
+@over_spaces
+@given(st.data())
+def test_exp_and_log(name, data):
+    size = ALL_SPACES[name].algebra_size
+    velocity = data.draw(scales.filter(lambda s: s < 1.5)) * data.draw(numbers(size))
+    shares = data.draw(numbers(2))
+    assert broken(algebra_laws, name, velocity, shares, keys_of(name, data.draw)) == {}
+
+
+@over_spaces
+def test_exp_and_log_have_derivatives_at_the_identity(name):
+    """d log(exp(v)) = dv, at 0 and beside it, in single precision."""
+    space = ALL_SPACES[name]
+    there_and_back = jax.jacobian(lambda v: space.log(space.exp(v)))
+    with jax.enable_x64(False):
+        for length in (1e-18, 1e-9, 1e-4, 1.0):
+            v = jnp.full(space.algebra_size, length, jnp.float32)
+            assert np.allclose(there_and_back(v), np.eye(space.algebra_size), atol=1e-5), length
+        assert np.all(np.isfinite(there_and_back(jnp.zeros(space.algebra_size, jnp.float32))))
+
+
 @over_spaces
 @given(st.data())
 def test_mixes_end_at_their_end_points(name, data):
@@ -145,14 +180,15 @@ def test_ten_thousand_moves_stay_on_the_manifold(name):
 @given(numbers(5), scales)
 def test_only_bounded_shifts_are_shorter_than_one(raw, scale):
     raw, length = jnp.asarray(scale * raw), np.linalg.norm(scale * raw)
-    shift = np.linalg.norm(lantm.Plane(5).action(raw))
+    bounded, free = (lantm.Plane(5, bounded=b).reach(jax.random.key(0)) for b in (True, False))
+    shift = np.linalg.norm(bounded(raw))
     assert shift < 1
     assert np.isclose(shift, length / np.hypot(1, length), rtol=BOUND, atol=0)
-    assert np.array_equal(lantm.Plane(5, bounded=False).action(raw), raw)
+    assert np.array_equal(free(raw), raw)
 
 
-def angle(space, raw):
-    cos, sin = space.action(raw).phase
+def angle(reach, raw):
+    cos, sin = lantm.Sphere().action(reach(raw)).phase
     return jnp.arctan2(sin, cos)
 
 
@@ -162,8 +198,11 @@ angle_and_gradient = eqx.filter_jit(eqx.filter_value_and_grad(angle))
 @given(numbers(4), st.floats(1e-8, 15), st.floats(-3, 9))
 def test_angles_keep_their_bounds(raw, scale, bound):
     raw = jnp.asarray(scale * raw)
-    assert abs(angle_and_gradient(lantm.Sphere(), raw)[0]) < 1
-    theta, gradient = angle_and_gradient(lantm.Sphere(jnp.asarray(bound)), raw)
+    free = lantm.Sphere().reach(jax.random.key(0))
+    assert abs(angle_and_gradient(free, raw)[0]) < 1
+    learned = lantm.Sphere(bounded=True).reach(jax.random.key(0))
+    learned = eqx.tree_at(lambda reach: reach.bound, learned, jnp.asarray(bound))
+    theta, gradient = angle_and_gradient(learned, raw)
     share = 1 / (1 + np.exp(5 - bound))
     assert abs(theta) < np.pi * share
     # The bound learns: d theta / d b = theta (1 - sigmoid(b - 5)).

@@ -52,9 +52,10 @@ def traced(name):
 def phases(name):
     """Each phase's trace and its number of steps; how many memories exist before each step."""
     trace, _ = traced(name)
-    first = build(name).cell.initial_memories
-    yield trace.encode, TIME, first + np.arange(TIME)
-    yield trace.decode, STEPS, np.full(STEPS, first + TIME)
+    cell = build(name).cell
+    first, writes = cell.initial_memories, cell.memories_per_step
+    yield trace.encode, TIME, first + writes * np.arange(TIME)
+    yield trace.decode, STEPS, np.full(STEPS, first + writes * TIME)
 
 
 @over_models
@@ -76,17 +77,23 @@ def shapes(name):
     options = VARIANTS[name]
     if options["model"] == "lstm":
         return Trace((HIDDEN,))
-    slots = build(name).cell.initial_memories + TIME
+    reads, writes = options.get("read_heads", 1), options.get("write_heads", 1)
+    slots = build(name).cell.initial_memories + writes * TIME
     if not is_lie(name):
-        gate = (3,) if options["model"] == "ram_tape" else None
-        heads, output_gate = (HeadTrace((KEYS,), gate), HeadTrace((KEYS,))), None
+        gate = (1, 3) if options["model"] == "ram_tape" else None
+        heads, output_gate = (HeadTrace((1, KEYS), gate), HeadTrace((1, KEYS))), None
     else:
-        space = build(name).cell.access.read.space
-        action = jax.tree.map(jnp.shape, space.identity())
-        action_gate = () if options.get("action_interpolation") else None
-        heads = (HeadTrace((space.key_size,), (), action, action_gate),) * 2
-        output_gate = ()
-    return Trace((HIDDEN,), *heads, (slots,), (WIDTH,), (WIDTH,), (), output_gate)
+        space = build(name).cell.access.space
+
+        def head(many):
+            action = jax.tree.map(lambda leaf: (many, *leaf.shape), space.identity())
+            action_gate = (many,) if options.get("action_interpolation") else None
+            velocity = (many, space.algebra_size)
+            return HeadTrace((many, space.key_size), (many,), action, velocity, action_gate)
+
+        heads, output_gate = (head(reads), head(writes)), ()
+    parts = (reads, slots), (reads, WIDTH), (writes, WIDTH), (writes,)
+    return Trace((HIDDEN,), *heads, *parts, output_gate)
 
 
 @over_models
@@ -105,7 +112,8 @@ def shape_after(leaf, *front):
 def test_weights_are_those_of_existing_memories(name):
     for trace, _, existing in phases(name):
         slots = np.arange(trace.weights.shape[-1])
-        exists = np.broadcast_to(slots[None, :] < existing[:, None], trace.weights.shape)
+        exists = slots[None, None, None] < existing[None, :, None, None]
+        exists = np.broadcast_to(exists, trace.weights.shape)
         assert np.all(trace.weights[exists] > 0)
         assert np.all(trace.weights[~exists] == 0)
         assert np.allclose(np.sum(trace.weights, axis=-1), 1, rtol=0, atol=1e-12)
@@ -115,13 +123,13 @@ def test_weights_are_those_of_existing_memories(name):
 def test_readings_and_memories_are_those_of_the_state(name):
     trace, state = traced(name)
     for phase, _, _ in phases(name):
-        readings = np.einsum("btn,bnw->btw", phase.weights, state.memory.values)
+        readings = np.einsum("btrn,bnw->btrw", phase.weights, state.memory.values)
         assert np.allclose(phase.reading, readings, rtol=0, atol=1e-12)
     first, memory, encode = build(name).cell.initial_memories, state.memory, trace.encode
     written = encode.write.key, encode.value, encode.strength
     kept = memory.keys[:, first:], memory.values[:, first:], memory.strengths[:, first:]
     for told, found in zip(written, kept, strict=True):
-        assert np.allclose(told, found, rtol=0, atol=1e-12)
+        assert np.allclose(told.reshape(found.shape), found, rtol=0, atol=1e-12)
 
 
 @over_lie_models
@@ -134,10 +142,12 @@ def test_shut_gates_leave_the_action_alone(name, end):
         jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *field)
         for field in zip(*((head.key, head.gate, head.action) for head in told), strict=True)
     )
-    head = getattr(build(name).cell.access, end)
-    start = np.broadcast_to(head.init().key, (BATCH, 1, head.space.key_size))
+    access = build(name).cell.access
+    space, heads = access.space, getattr(access, f"{end}s")
+    start = np.stack([head.init(space).key for head in heads])
+    start = np.broadcast_to(start, (BATCH, 1, len(heads), space.key_size))
     before = np.concatenate([start, keys[:, :-1]], axis=1)
-    moved = jax.jit(jax.vmap(jax.vmap(head.space.act)))(actions, before)
+    moved = jax.jit(jax.vmap(jax.vmap(jax.vmap(space.act))))(actions, before)
     assert np.all(gates < 1e-15)
     assert np.allclose(moved, keys, rtol=0, atol=1e-12)
     assert not np.allclose(before, keys, rtol=0, atol=1e-3)

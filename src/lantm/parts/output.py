@@ -1,7 +1,8 @@
 """From the controller's state and the readings to a step's output."""
 
 import abc
-from typing import Protocol
+from collections.abc import Callable
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
@@ -98,10 +99,8 @@ class NonlinearOutput(Output):
         return jnp.concatenate([self.linear.matrix(), self.outer.weight], axis=1)
 
 
-class MakeOutput(Protocol):
-    def __call__(
-        self, hidden_size: int, width: int, output_size: int, *, gated: bool, key: PRNGKeyArray
-    ) -> Output: ...
+MakeOutput: TypeAlias = Callable[..., Output]
+"""From `hidden_size`, `width`, `output_size`, `gated` and the random `key`."""
 
 
 OUTPUTS: dict[str, MakeOutput] = {"linear": LinearOutput, "nonlinear": NonlinearOutput}

@@ -125,7 +125,7 @@ def normalise(raw: Float[Array, " n"], softening: float = 0.0) -> Float[Array, "
 
 def direction(vector: Float[Array, "3"]) -> Float[Array, "3"]:
     """Its unit vector, also where it is short: scaled up, as `normalise` gives up on short ones."""
-    size = jax.lax.stop_gradient(jnp.maximum(jnp.max(jnp.abs(vector)), 1e-15))
+    size = jax.lax.stop_gradient(jnp.maximum(jnp.max(jnp.abs(vector)), 1e-20))
     return normalise(vector / size)
 
 

@@ -51,8 +51,8 @@ class Layer(eqx.Module):
         return self.activate(jnp.concatenate([inputs, state.hidden]) @ matrix + bias, state)
 
 
-class MakeLayer(Protocol):
-    def __call__(self, input_size: int, hidden_size: int, *, key: PRNGKeyArray) -> Layer: ...
+MakeLayer: TypeAlias = Callable[..., Layer]
+"""From `input_size`, `hidden_size` and the random `key`."""
 
 
 class Controller(eqx.Module):
