@@ -17,6 +17,7 @@ import pytest
 
 import lantm
 from lantm import cli
+from lantm.cli.commands import MODULES, build_parser
 from lantm.cli.options import given_options
 from lantm.inspection.figures import memory, observe
 from lantm.tasks.streams import evaluation_batches, training_stream
@@ -240,7 +241,8 @@ def test_the_same_command_again_does_not_train_again(command, shown, capsys, mon
     monkeypatch.delattr(training, "Trainer")
     assert cli.main(command) == 0
     again = capsys.readouterr().out.splitlines()
-    assert again == [line for line in shown.splitlines() if not line.startswith("batch ")]
+    told = ("compiling", "first update", "batch ")
+    assert again == [line for line in shown.splitlines() if not line.startswith(told)]
 
 
 def stop_before(monkeypatch, index, error):
@@ -299,9 +301,19 @@ def test_a_bad_checkpoint_is_told_in_one_line(options, trained, capsys, tmp_path
 )
 def test_a_config_knows_its_command(settings):
     config = lantm.configure(**settings)
-    found = cli.build_parser().parse_or_suggest(shlex.split(config.command)[1:])
+    found = build_parser().parse_or_suggest(shlex.split(config.command)[1:])
     given = given_options(found, lantm.TrainConfig, lantm.ModelConfig)
     assert lantm.configure(found.recipe, **given) == config
+
+
+def test_every_command_is_found_in_its_module(capsys):
+    for name in MODULES:
+        with pytest.raises(SystemExit):
+            cli.main([name, "--help"])
+        assert capsys.readouterr().out.startswith(f"usage: lantm {name} ")
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    assert re.findall(r"^    (\w+)", capsys.readouterr().out, re.M) == list(MODULES)
 
 
 # ---- a file of one's own

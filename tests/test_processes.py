@@ -71,3 +71,24 @@ def test_one_core():
     with one_core(1):
         assert cores() == [before[1 % len(before)]]
     assert cores() == before
+
+
+COMPILE = "import jax; jax.jit(lambda x: x + 1)(1.0)"
+
+
+@pytest.mark.parametrize("variable", ["XDG_CACHE_HOME", "JAX_COMPILATION_CACHE_DIR"])
+def test_the_program_keeps_what_it_compiles(variable, tmp_path):
+    """In a place that the user may choose; the file is run by the program as any other is."""
+    (tmp_path / "compile.py").write_text(COMPILE)
+    own = (
+        "XDG_CACHE_HOME",
+        "JAX_COMPILATION_CACHE_DIR",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS",
+    )
+    env = {name: text for name, text in os.environ.items() if name not in own}
+    env |= {"HOME": str(tmp_path / "home"), variable: str(tmp_path / "chosen")}
+    words = [sys.executable, "-m", "lantm", "zoo", "--file", "compile.py"]
+    subprocess.run(words, env=env, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
+    folder = tmp_path / "chosen" / ("lantm" if variable == "XDG_CACHE_HOME" else "")
+    assert any(folder.glob("jit_*"))
+    assert not (tmp_path / "home").exists()

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import time
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,6 @@ from rich.table import Table
 
 from lantm.cli.common import Add, accuracies, say
 from lantm.cli.options import add_options, given_options
-from lantm.inspection.figures import draw
 from lantm.machines.models import ModelConfig
 from lantm.tasks import TASKS
 from lantm.training.config import RECIPES, TrainConfig, configure
@@ -51,6 +51,8 @@ def run_train(found: argparse.Namespace) -> int:
         open_stream(config)  # a bad data file is refused before there is a run
         run = Run.create(config, found.out)
     say(console, f"run directory: {run.path}")
+    if not run.is_finished:
+        say(console, "compiling, which takes about 20 s the first time")
     try:
         train_with_bar(run, console)
     except KeyboardInterrupt:
@@ -77,7 +79,11 @@ def train_with_bar(run: Run, console: Console) -> None:
         blank: dict[str, Any] = {"loss": "-", "right": "-", "far": "-", "rate": "-"}
         task = bar.add_task(run.config.task, total=run.config.batches, **blank)
 
+        begun = time.monotonic()
+
         def on_progress(progress: Progress) -> None:
+            if not bar.tasks[0].completed:
+                say(console, f"first update after {time.monotonic() - begun:.0f} s")
             row, speed = progress.row, bar.tasks[0].speed
             shown: dict[str, Any] = {"rate": f"{32 * speed:.0f}"} if speed else {}
             if row is not None:
@@ -100,6 +106,8 @@ def format_row(row: dict[str, Any]) -> str:
 
 def show_outcome(run: Run, console: Console) -> None:
     """The scores, a picture, and where everything is."""
+    from lantm.inspection.figures import draw  # noqa: PLC0415 - Matplotlib slows the start down
+
     result = run.result or {}
     table = Table("checkpoint", "size", "fine", "coarse", title=f"{run.config.task}, test set")
     for row in result["test"]:

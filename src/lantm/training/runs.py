@@ -95,6 +95,11 @@ class Run:
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged: {error!r}") from None
 
+    @property
+    def is_finished(self) -> bool:
+        """Trained to the end and tested; one that failed may be tried again."""
+        return self.result is not None and self.result["status"] == "finished"
+
     def metrics(self) -> Iterator[dict[str, Any]]:
         """One row for every logged batch; a line cut off by a crash is left out."""
         path = self.path / "metrics.jsonl"

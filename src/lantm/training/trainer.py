@@ -94,7 +94,7 @@ def finish(
 
     A finished run is returned as it is; one that another process trains is refused.
     """
-    if run.result is None or run.result["status"] == "failed":
+    if not run.is_finished:
         with run.held():
             run.write_json("result.json", train_and_test(run, on_progress, on_notice))
     return run

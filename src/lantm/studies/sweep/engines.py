@@ -13,7 +13,8 @@ from lantm.processes import SINGLE, one_core
 from lantm.studies.sweep.worker import work
 from lantm.training.trainer import INTERRUPTED
 
-CACHE = "JAX_COMPILATION_CACHE_DIR"
+CACHE = ("JAX_COMPILATION_CACHE", "JAX_PERSISTENT_CACHE")
+"""How the settings begin that say where and which compiled programs are kept."""
 LOG_FILE = "worker.log"
 
 
@@ -113,7 +114,7 @@ class Ray:
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise ValueError(f"cannot use the Ray cluster {address}: {error}") from None
         self.ray, self.limit, self.file = ray, workers, file
-        cache = {CACHE: os.environ[CACHE]} if CACHE in os.environ else {}
+        cache = {name: text for name, text in os.environ.items() if name.startswith(CACHE)}
         # A run whose worker died is started again by the sweep, whichever engine it has.
         self.task: Any = ray.remote(
             num_cpus=1, max_retries=0, runtime_env={"env_vars": {**SINGLE, **cache}}
