@@ -365,6 +365,43 @@ def test_the_same_config_gives_the_same_run(tiny, trained, tmp_path):
     assert not eqx.tree_equal(other, initial_machine(tiny()))
 
 
+# ---- as users have it: in single precision
+
+
+@pytest.fixture
+def single():
+    with jax.enable_x64(False):
+        yield
+
+
+@pytest.mark.usefixtures("single")
+def test_a_run_in_single_precision(tiny, tmp_path):
+    config = tiny(keep_all=True)
+    with pytest.raises(KeyboardInterrupt):
+        lantm.train(config, tmp_path / "stopped", on_progress=interrupt_at(7))
+    whole, resumed = (lantm.train(config, tmp_path / name) for name in ("whole", "stopped"))
+    assert outcome(whole) == outcome(resumed)
+    rows = [[r["validation_coarse"], r["validation_fine"], r["batch"]] for r in whole.metrics()]
+    assert eqx.tree_equal(whole.machine("best"), whole.machine(f"{max(rows)[-1]:06d}"))
+    assert whole.machine().embedding.weight.dtype == jnp.float32
+
+
+@pytest.mark.usefixtures("single")
+@pytest.mark.parametrize("right", [1, 7])
+def test_rounding_does_not_choose_the_best(right, tiny, tmp_path, monkeypatch):
+    """In single precision 1/640 is more, and 7/640 is less, than in double precision."""
+    trainer, coarse = Trainer(lantm.Run.create(tiny(), tmp_path)), right / 640
+    chosen = []
+    for fine in (0.5, 0.4, 0.6, 0.6):
+        monkeypatch.setattr(
+            training, "evaluate_batches", lambda *_, fine=fine: lantm.Evaluation(640, fine, coarse)
+        )
+        before = trainer.run.weights_path("best").read_bytes() if chosen else b""
+        trainer.validate(len(chosen))
+        chosen.append(trainer.run.weights_path("best").read_bytes() != before)
+    assert chosen == [True, False, True, True]
+
+
 # ---- runs that are stopped
 
 
@@ -598,6 +635,46 @@ def test_a_loss_that_is_no_number_stops_the_run(before, index, reason, run, trai
 
 
 # ---- what users add
+
+
+@dataclass(frozen=True)
+class Remainder(Copy):
+    """As many symbols as the size has beyond a multiple of three, and one: 3, 1, 2."""
+
+    name: ClassVar[str] = "remainder"
+    symbols: ClassVar[int] = 7
+    largest: ClassVar[int] = 4
+
+    def problems(self, rng, size, batch):
+        inputs = self.draw(rng, batch, size)
+        return inputs, inputs[:, : size % 3 + 1]
+
+
+@pytest.mark.usefixtures("unoptimised")
+def test_the_largest_size_need_not_have_the_longest_answer(tiny, tmp_path, monkeypatch):
+    monkeypatch.setitem(lantm.TASKS, "remainder", Remainder())
+    trainer = Trainer(lantm.Run.create(tiny(task="remainder"), tmp_path))
+    sizes = [trainer.stream.size(i) for i in range(20)]
+    assert np.isfinite(trainer.step(sizes.index(2)))
+
+
+@pytest.mark.usefixtures("unoptimised")
+def test_data_of_growing_sizes(tiny, tmp_path):
+    """Every batch of the file has room, also those that come late."""
+    (tmp_path / "data.txt").write_text("^1234561#1$\n" + "^1#1$\n" * 19)
+    trainer = Trainer(lantm.Run.create(tiny(data=str(tmp_path / "data.txt"), growth=0.9), tmp_path))
+    for stream in (trainer.stream, trainer.stream.stream):
+        assert stream.longest() == (8, 4)
+    trainer.stream = trainer.stream.stream
+    assert np.isfinite(trainer.step(0))
+
+
+def test_problems_of_one_size_that_differ_in_length(tiny, tmp_path, monkeypatch):
+    monkeypatch.setitem(lantm.TASKS, "remainder", Remainder())
+    trainer = Trainer(lantm.Run.create(tiny(task="remainder"), tmp_path))
+    trainer.stream = {0: lantm.Batch(np.zeros((32, 9), int), np.zeros((32, 2), int))}
+    with pytest.raises(ValueError, match=r"^a problem has 9 time steps, 5 is the most expected"):
+        trainer.step(0)
 
 
 @dataclass(frozen=True)

@@ -130,11 +130,7 @@ class Trainer:
         optimiser = OPTIMISERS[self.config.optimiser]
         self.optimiser = optimiser(learning_rate(self.config), clip=self.config.clip)
         self.update = jax.jit(partial(update, self.config, self.optimiser, self.rest))
-        longest = [self.task.sample(np.random.default_rng(0), self.task.largest, 1)]
-        longest += [self.stream[i] for i in range(len(self.stream))] if self.config.data else []
-        self.edges = tuple(
-            buckets(max(part.shape[1] for part in parts), 2) for parts in zip(*longest, strict=True)
-        )
+        self.edges = [buckets(length, 2) for length in self.stream.longest()]
         self.validation = evaluation_batches(
             self.task, "validation", 2, self.config.validation_examples
         )
@@ -168,8 +164,8 @@ class Trainer:
     def step(self, index: int) -> float:
         """One update with the batch of that number."""
         batch = self.stream[index]
-        sizes = (part.shape[1] for part in batch)
-        padded = pad([batch], *map(bucket, sizes, self.edges))
+        lengths = [part.shape[1] for part in batch]
+        padded = pad([batch], *map(bucket, lengths, self.edges))
         self.state, loss = self.update(
             self.state, padded.inputs, padded.input_lengths, padded.answers, padded.answer_lengths
         )
@@ -203,10 +199,10 @@ class Trainer:
         self.require_finite()
         machine: Machine = eqx.combine(self.state.average, self.rest)
         found = evaluate_batches(machine, self.validation)
-        now = [found.coarse, found.fine]
+        now = jnp.array([found.coarse, found.fine])  # to be compared in the precision of the best
         said = {"config": self.run.digest, "batch": str(done)}
-        if now >= self.state.best.tolist():
-            self.state = self.state._replace(best=jnp.array(now))
+        if now.tolist() >= self.state.best.tolist():
+            self.state = self.state._replace(best=now)
             save_tree(self.run.weights_path("best"), machine, said)
         save_tree(self.run.weights_path("last"), machine, said)
         if self.config.keep_all:
