@@ -65,7 +65,7 @@ def copy_of(run, folder):
         ("train copy reverse", "unknown argument 'reverse'"),
         ("train copy --lr fast", "argument --lr: invalid float value: 'fast'"),
         ("train copy --lr", "argument --lr: expected one argument"),
-        ("train copy --lr nan", "lr must be a number above 0, got nan"),
+        ("train copy --lr nan", "lr must be a finite number, got nan"),
         ("train copy --clip -1", "clip must be a number above 0, got -1.0"),
         ("train copy --batches 0", "batches must be a whole number of at least 1, got 0"),
         ("train copy --batches 2.5", "argument --batches: invalid int value: '2.5'"),

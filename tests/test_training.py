@@ -1,13 +1,16 @@
 """Training: the update by hand, and runs that come out the same whatever happens to them."""
 
+import dataclasses
 import errno
 import json
 import os
+import re
 import shutil
 import signal
 import time
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 import equinox as eqx
@@ -21,7 +24,9 @@ import own_space  # registers the key space "circle"
 from lantm.tasks import Copy
 from lantm.training import trainer as training
 from lantm.training.checkpoints import named_arrays, read_arrays, save_tree
+from lantm.training.config import FIRST_FIELDS
 from lantm.training.optimiser import adam
+from lantm.training.runs import zoo_names
 from lantm.training.trainer import (
     NonFiniteError,
     Trainer,
@@ -250,11 +255,98 @@ def agree(leaves, tree):
 # ---- runs
 
 
-def test_settings_that_came_later_change_no_earlier_run():
-    """Neither its digest, which its directory is found by, nor what it is taken to have had."""
-    assert lantm.configure("paper").digest == "65e85dda"
-    assert lantm.configure("paper", weight_noise=0.5).digest != "65e85dda"
-    assert lantm.Run.open("zoo:copy").config.weight_noise == 0
+@pytest.mark.parametrize(
+    ("one", "same"),
+    [
+        ({"clip": 1}, {"clip": 1.0}),
+        ({"clip": np.float32(2)}, {"clip": 2.0}),
+        ({"seed": np.int64(3), "layers": np.int32(2)}, {"seed": 3, "layers": 2}),
+        ({"read_gate_bias": -2}, {"read_gate_bias": -2.0}),
+        ({"growth": -0.0, "write_gate_bias": np.float64(-0.0)}, {"write_gate_bias": 0}),
+        ({"keep_all": np.True_}, {"keep_all": True}),
+        ({"data": Path("a") / "b"}, {"data": os.path.join("a", "b")}),
+    ],
+)
+def test_equal_configs_have_equal_digests(one, same, unchecked):
+    one, same = lantm.configure(**one), lantm.configure(**same)
+    assert one == same
+    assert one.digest == same.digest
+    assert json.dumps(one.to_dict()) == json.dumps(same.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ({"lr": "0.1"}, "lr must be of type float, got '0.1'"),
+        ({"lr": True}, "lr must be of type float, got True"),
+        ({"lr": None}, "lr must be of type float, got None"),
+        ({"forget_bias": float("inf")}, "forget_bias must be a finite number, got inf"),
+        ({"read_gate_bias": float("nan")}, "read_gate_bias must be a finite number, got nan"),
+        ({"write_gate_bias": "x"}, "write_gate_bias must be of type float, got 'x'"),
+        ({"batches": 2.0}, "batches must be of type int, got 2.0"),
+        ({"seed": True}, "seed must be of type int, got True"),
+        ({"keep_all": "no"}, "keep_all must be of type bool, got 'no'"),
+        ({"keep_all": 1}, "keep_all must be of type bool, got 1"),
+        ({"task": 5}, "task must be of type str, got 5"),
+    ],
+)
+def test_settings_of_other_types_are_refused(setting, reason, unchecked):
+    with pytest.raises(ValueError, match=f"^{re.escape(reason)}$"):
+        lantm.configure(**setting)
+
+
+ROOT = Path(__file__).parents[1]
+ROWS = [json.loads(line) for line in (ROOT / "results" / "results.jsonl").read_text().splitlines()]
+
+
+def test_the_results_keep_their_identity():
+    found = {row["digest"]: lantm.configure(**row["config"]).digest for row in ROWS}
+    assert len(ROWS) == 214
+    assert all(digest == again for digest, again in found.items())
+
+
+def test_the_zoo_keeps_its_identity():
+    """Weights carry the digest they were trained under."""
+    for name in zoo_names():
+        assert lantm.Run.open(name).config.weight_noise == 0
+        with jax.enable_x64(False):
+            lantm.Run.open(name).machine()
+
+
+@dataclass(frozen=True)
+class LaterModel(lantm.ModelConfig):
+    heads: int = 1
+
+
+@dataclass(frozen=True)
+class LaterConfig(lantm.TrainConfig):
+    patience: float | None = None
+
+
+def test_a_new_field_at_its_default_changes_no_digest():
+    """Neither one of the run's nor one of the model's; in another way it does."""
+    row = ROWS[0]
+    config = lantm.configure(**row["config"])
+    own = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
+    model = LaterModel(**dataclasses.asdict(config.model))
+    later = LaterConfig(**{**own, "model": model})
+    assert later.digest == row["digest"]
+    others = [
+        dataclasses.replace(later, patience=1.0),
+        dataclasses.replace(later, model=dataclasses.replace(model, heads=2)),
+    ]
+    assert len({row["digest"], *(other.digest for other in others)}) == 3
+
+
+def test_every_first_field_is_still_there():
+    """A config that has lost one is damaged; one from before a later field is not."""
+    values = lantm.TrainConfig().to_dict()
+    assert lantm.TrainConfig().flat().keys() >= FIRST_FIELDS
+    del values["weight_noise"]
+    assert lantm.TrainConfig.from_dict(values) == lantm.TrainConfig()
+    for damaged in ({**values, "model": {}}, {n: v for n, v in values.items() if n != "lr"}):
+        with pytest.raises(KeyError):
+            lantm.TrainConfig.from_dict(damaged)
 
 
 def outcome(run):

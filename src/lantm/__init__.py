@@ -21,7 +21,7 @@ def _read_homes() -> dict[str, str]:
 
 
 _HOMES = _read_homes()
-__all__ = [*sorted(_HOMES)]  # noqa: PLE0604 - names, of which the stub has the list
+__all__ = [*sorted(_HOMES)]  # noqa: PLE0604 # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
