@@ -356,6 +356,58 @@ def test_an_own_task_and_key_space(options, capsys, tmp_path):
     assert "must be one of" in refused(capsys, "eval", str(run.path))
 
 
+BROKEN = """
+import lantm
+import numpy as np
+from own_space import Circle
+
+class Task(lantm.tasks.Copy):
+    name = "broken"
+    def problems(self, rng, size, batch):
+        return self.make(size)
+    def make(self, size):
+        return np.zeros((2, size)).reshape(7, 7)
+
+class Space(Circle):
+    def act(self, action, key):
+        raise ValueError("act is broken")
+
+lantm.TASKS["broken"] = Task()
+lantm.SPACES["broken"] = lambda key: Space()
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "said", "code"),
+    [
+        ("train broken", "line 11, in make: ValueError: cannot reshape array", "return self.make"),
+        ("data export broken x", "line 11, in make: ValueError: cannot reshape", "np.zeros((2, s"),
+        ("train copy --space broken", "line 15, in act: ValueError: act is broken", "raise ValueE"),
+    ],
+)
+def test_an_error_in_an_own_file_shows_its_place(command, said, code, capsys, tmp_path):
+    (tmp_path / "own.py").write_text(BROKEN)
+    assert cli.main([*command.split(), "--file", "own.py"]) == 1
+    first, *more = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"lantm: own.py, {said}")
+    assert code in "\n".join(more)
+    assert all("own.py" in line for line in more if line.startswith("  File"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("x = (", "own.py, line 1: '(' was never closed"), ("import lantm\nx =", "own.py, line 2: ")],
+)
+def test_an_own_file_that_is_no_python(text, said, capsys, tmp_path):
+    (tmp_path / "own.py").write_text(text)
+    assert said in refused(capsys, "train", "copy", "--file", "own.py")
+
+
+def test_a_mistake_in_the_command_is_one_line_also_with_an_own_file(capsys, tmp_path):
+    (tmp_path / "own.py").write_text(BROKEN)
+    assert "got 'brokne'" in refused(capsys, "train", "brokne", "--file", "own.py")
+
+
 # ---- eval, data, zoo
 
 

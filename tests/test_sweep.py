@@ -15,6 +15,7 @@ import pytest
 
 import lantm
 from lantm import cli
+from lantm.extensions import load_file
 from lantm.studies.results import add_results, collect, read_results, result_row
 from lantm.studies.sweep import schedule
 from lantm.studies.sweep.engines import Local
@@ -316,10 +317,39 @@ def test_a_failure_is_recorded_and_the_others_go_on(tiny, tmp_path):
     failed = next(row for row in read_results("results.jsonl") if row["status"] == "failed")
     assert failed["digest"] == bad.digest
     assert failed["error"].startswith("NonFiniteError: ")
+    assert failed["error"].endswith(" (see error.log)")
+    log = (tmp_path / bad.name / "error.log").read_text()
+    assert "Traceback" in log
+    assert "in run_to_end" in log
     Sweep([bad, good], tmp_path).train(Threadless(None))
     again = Threadless()
     Sweep([bad, good], tmp_path, retry=True).train(again)
     assert [folder.name for folder in again.started] == [bad.name]
+
+
+OWN = """
+import lantm
+from tiny import Tiny
+
+class Broken(Tiny):
+    name = "broken"
+    def problems(self, rng, size, batch):
+        raise ValueError("a long story " * 100)
+
+lantm.TASKS["broken"] = Broken()
+"""
+
+
+def test_an_error_in_a_file_of_ones_own_is_kept_with_its_place(tiny, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    load_file("own.py")
+    run = lantm.Run.create(tiny(task="broken"), tmp_path)
+    work(str(run.path), "own.py")
+    assert run.result["error"].startswith("own.py, line 8, in problems: ValueError: a long story")
+    assert len(run.result["error"]) < 350
+    log = (run.path / "error.log").read_text()
+    assert 'File "own.py", line 8, in problems' in log
+    assert "a long story " * 100 in log
 
 
 def test_a_worker_that_always_dies_is_given_up(tiny, tmp_path, monkeypatch):

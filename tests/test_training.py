@@ -34,6 +34,7 @@ from lantm.training.trainer import (
     finish,
     initial_machine,
     learning_rate,
+    noise_key,
 )
 
 pytest_plugins = ["tiny"]
@@ -213,13 +214,20 @@ def test_weight_noise_is_learned_from_and_not_kept(tiny, tmp_path):
     trainer = Trainer(lantm.Run.create(config, tmp_path))
     for done in range(3):
         before = trainer.state.parameters
-        key = jax.random.fold_in(jax.random.key(config.seed), done)
+        key = noise_key(config.seed, done)
         noise = jnp.array(0.5 * done / config.batches)
         shaken = eqx.combine(add_noise(before, noise, key), trainer.rest)
         loss, _ = plain_gradient(shaken, *map(jnp.asarray, trainer.stream[done]))
         assert np.isclose(trainer.step(done), loss, rtol=0, atol=1e-11)
     pairs = zip(*map(jax.tree.leaves, (trainer.state.parameters, before)), strict=True)
     assert 0 < max(np.max(np.abs(now - then)) for now, then in pairs) < 0.0101
+
+
+def test_no_key_is_used_twice():
+    """Neither for two batches nor for the noise and the initial parameters."""
+    drawn = [noise_key(5, batch) for batch in range(50)]
+    drawn += [*jax.random.split(jax.random.key(5), 50), jax.random.key(5)]
+    assert len({tuple(jax.random.key_data(key).tolist()) for key in drawn}) == len(drawn)
 
 
 def test_noise_is_gaussian_and_new_for_every_key():

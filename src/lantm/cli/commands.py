@@ -2,13 +2,14 @@
 
 import argparse
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
-from lantm.cli.common import Run
+from lantm.cli.common import FAILED, Run
 from lantm.cli.options import Parser, fail
 from lantm.errors import require_one_of
-from lantm.extensions import load_file
+from lantm.extensions import describe, load_file, own_frames
 
 MODULES = {
     "train": "train",
@@ -26,16 +27,36 @@ MODULES = {
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run one command; every foreseeable mistake ends in one line and exit code 2."""
+    """Run one command. A foreseeable mistake ends in one line and exit code 2; an error in the
+    user's own file shows its place there and ends in exit code 1.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         found = build_parser(arguments).parse_or_suggest(arguments)
         if found.file is not None:
             load_file(found.file)
         return found.command(found)
-    except ValueError as error:
+    except Exception as error:
+        own = own_frames(error)
+        if own:
+            show(error, own)
+            return FAILED
+        refuse(error)
+        raise
+
+
+def show(error: Exception, own: list[traceback.FrameSummary]) -> None:
+    """One line with the place of an error in the user's own file, then how it was reached."""
+    print(
+        f"lantm: {describe(error)}", *traceback.format_list(own), sep="\n", end="", file=sys.stderr
+    )
+
+
+def refuse(error: Exception) -> None:
+    """End with one line where the error says what is wrong with the command."""
+    if isinstance(error, ValueError):
         fail(str(error))
-    except OSError as error:
+    if isinstance(error, OSError):
         fail(f"cannot use {error.filename}: {error.strerror}" if error.filename else str(error))
 
 

@@ -6,6 +6,9 @@ from typing import Any, TypeAlias
 
 from rich.console import Console
 
+FAILED = 1
+"""The exit code of a command that was right and did not succeed."""
+
 Run: TypeAlias = Callable[[argparse.Namespace], int]
 """What a command does; returns its exit code."""
 Add: TypeAlias = Callable[[str, Run, str], argparse.ArgumentParser]

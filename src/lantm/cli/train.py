@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from lantm.cli.common import Add, accuracies, say
+from lantm.cli.common import FAILED, Add, accuracies, say
 from lantm.cli.options import add_options, given_options
 from lantm.machines.models import ModelConfig
 from lantm.tasks import TASKS
@@ -19,8 +19,6 @@ from lantm.training.config import RECIPES, TrainConfig, configure
 from lantm.training.evaluation import percent
 from lantm.training.runs import Run
 from lantm.training.trainer import INTERRUPTED, NonFiniteError, Progress, finish, open_stream
-
-FAILED = 1
 
 
 def add(command: Add) -> None:

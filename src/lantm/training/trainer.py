@@ -41,6 +41,8 @@ from lantm.training.runs import Run, evaluate
 
 LOG_EVERY = 100
 KEPT_CHECKPOINTS = 2
+NOISE = 0x6E6F6973
+"""The purpose of a stream of random numbers, as a number that no split has."""
 INTERRUPTED = 130
 """The exit code of a program that Ctrl-C ended."""
 
@@ -330,8 +332,8 @@ def update(
 
     shaken = state.parameters
     if config.weight_noise:
-        key = jax.random.fold_in(jax.random.key(config.seed), state.batch)
-        shaken = add_noise(shaken, config.weight_noise / config.batches * state.batch, key)
+        scale = config.weight_noise / config.batches * state.batch
+        shaken = add_noise(shaken, scale, noise_key(config.seed, state.batch))
     (loss, logits), grads = jax.value_and_grad(loss_of, has_aux=True)(shaken)
     updates, optimiser_state = optimiser.update(grads, state.optimiser)
     parameters = optax.apply_updates(state.parameters, updates)
@@ -340,6 +342,13 @@ def update(
     tally = state.tally + jnp.stack([loss, scores.fine, scores.coarse, jnp.ones_like(loss)])
     new = TrainingState(parameters, average, optimiser_state, state.batch + 1, tally, state.best)
     return new, loss
+
+
+def noise_key(seed: int, batch: Int[Array, ""] | int) -> PRNGKeyArray:
+    """A key of its own for every batch. Those of the initial parameters come from two splits of
+    the seed's key, which are what folding in 0 and 1 would give.
+    """
+    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), NOISE), batch)
 
 
 def add_noise(parameters: PyTree, scale: Float[Array, ""], key: PRNGKeyArray) -> PyTree:

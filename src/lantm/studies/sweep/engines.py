@@ -96,7 +96,7 @@ def cause_of_death(folder: Path, code: int) -> str | None:
     if code < 0:
         return f"killed by {signal.Signals(-code).name}"
     lines = (folder / LOG_FILE).read_text(errors="replace").splitlines()
-    return lines[-1] if lines else f"exit code {code}"
+    return f"{lines[-1]} (see {LOG_FILE})" if lines else f"exit code {code}"
 
 
 class Ray:
