@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from lantm.processes import SINGLE, cores, one_core
+from lantm.processes import SINGLE, cores, one_core, own_gpu
 
 FAULTS = """
 import resource, numpy as np
@@ -92,3 +92,17 @@ def test_the_program_keeps_what_it_compiles(variable, tmp_path):
     folder = tmp_path / "chosen" / ("lantm" if variable == "XDG_CACHE_HOME" else "")
     assert any(folder.glob("jit_*"))
     assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize(
+    ("visible", "given"),
+    [
+        ("3, 5", ["3", "5", "3"]),
+        ("GPU-a,GPU-b,GPU-c", ["GPU-a", "GPU-b", "GPU-c"]),
+        ("0", [None] * 3),
+        ("", [None] * 3),
+    ],
+)
+def test_processes_share_out_the_gpus(visible, given, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert [own_gpu(slot).get("CUDA_VISIBLE_DEVICES") for slot in range(3)] == given

@@ -401,6 +401,17 @@ def test_dry_run_trains_nothing(capsys):
 # ---- processes
 
 
+def test_workers_side_by_side_have_gpus_of_their_own(tiny, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
+    folders = [lantm.Run.create(tiny(seed=seed), tmp_path).path for seed in range(3)]
+    monkeypatch.setattr(subprocess, "Popen", lambda *words, env, **more: env)
+    engine = Local(3)
+    for folder in folders:
+        engine.start(folder)
+    found = [env["CUDA_VISIBLE_DEVICES"] for _, env in engine.processes.values()]
+    assert found == ["3", "5", "3"]
+
+
 def test_a_killed_worker_costs_no_more_than_its_last_checkpoint(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(schedule, "POLL_SECONDS", 0.01)
     config = tiny(batches=1000, validate_every=100)

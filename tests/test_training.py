@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import safetensors.numpy
 
 import lantm
 import own_space  # registers the key space "circle"
@@ -368,7 +369,10 @@ def outcome(run):
         ]
     }
     tensors = {
-        name: ({key: (a.dtype, a.shape, a.tobytes()) for key, a in arrays.items()}, metadata)
+        name: (
+            {key: (a.dtype, a.shape, a.tobytes()) for key, a in arrays.items()},
+            {key: text for key, text in metadata.items() if key != "seconds"},
+        )
         for name, (arrays, metadata) in content.items()
     }
     result = {name: value for name, value in run.result.items() if name != "seconds"}
@@ -529,6 +533,32 @@ def test_control_c_amid_a_validation(run, trained, monkeypatch):
     monkeypatch.undo()
     assert "000015.safetensors" in checkpoints(run)
     assert outcome(finish(run)) == outcome(trained)
+
+
+def test_seconds_are_of_all_parts_of_a_run(run):
+    path = run.path / "checkpoints" / "000012.safetensors"
+    arrays, said = read_arrays(path)
+    path.write_bytes(safetensors.numpy.save(arrays, {**said, "seconds": "1000.0"}))
+    assert 1000 < finish(run).result["seconds"] < 1100
+
+
+def test_a_checkpoint_from_before_seconds_were_counted(run):
+    path = run.path / "checkpoints" / "000012.safetensors"
+    arrays, said = read_arrays(path)
+    assert float(said.pop("seconds")) >= 0
+    path.write_bytes(safetensors.numpy.save(arrays, said))
+    assert 0 <= finish(run).result["seconds"] < 100
+
+
+def test_files_have_the_mode_that_the_umask_asks_for(tmp_path):
+    before = os.umask(0o027)
+    try:
+        save_tree(tmp_path / "x.safetensors", {"a": jnp.zeros(1)})
+        (tmp_path / "plain").touch()
+    finally:
+        os.umask(before)
+    modes = {(tmp_path / name).stat().st_mode & 0o777 for name in ("x.safetensors", "plain")}
+    assert modes == {0o640}
 
 
 def test_killed_at_twenty_random_moments(tiny, start_slowly, tmp_path):

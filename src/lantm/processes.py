@@ -71,3 +71,18 @@ def one_core(core: int = 0) -> Iterator[None]:
 def cores() -> list[int]:
     """Those that may be used; the last one, which systems use least, comes first."""
     return sorted(os.sched_getaffinity(0), reverse=True)
+
+
+def visible_gpus() -> list[str]:
+    """The graphics processors that may be used, by the names that CUDA has for them."""
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is not None:
+        return [name.strip() for name in chosen.split(",") if name.strip()]
+    files = Path("/dev").glob("nvidia[0-9]*")
+    return sorted((file.name.removeprefix("nvidia") for file in files), key=int)
+
+
+def own_gpu(slot: int) -> dict[str, str]:
+    """The environment of one process of several, where there are several graphics processors."""
+    gpus = visible_gpus()
+    return {"CUDA_VISIBLE_DEVICES": gpus[slot % len(gpus)]} if len(gpus) > 1 else {}

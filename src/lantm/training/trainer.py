@@ -33,7 +33,7 @@ from lantm.tasks.streams import (
     training_stream,
 )
 from lantm.tasks.textfile import FileStream
-from lantm.training.checkpoints import load_tree, save_tree, write_atomically
+from lantm.training.checkpoints import load_tree, read_metadata, save_tree, write_atomically
 from lantm.training.config import TrainConfig
 from lantm.training.evaluation import Evaluation, evaluate_batches
 from lantm.training.optimiser import OPTIMISERS
@@ -107,13 +107,12 @@ def train_and_test(
 ) -> dict[str, Any]:
     """The result of a run; an error of numbers is recorded before it is raised."""
     trainer = Trainer(run, on_notice)
-    started = time.monotonic()
     try:
         trainer.run_to_end(on_progress)
     except NonFiniteError as error:
         run.write_json("result.json", {"status": "failed", "error": str(error)})
         raise
-    seconds = round(time.monotonic() - started, 1)
+    seconds = round(trainer.seconds, 1)
     scores = [score.to_dict() for score in evaluate(run, examples=run.config.test_examples)]
     for row in scores:
         del row["by_length"]
@@ -144,7 +143,13 @@ class Trainer:
             jnp.zeros(4),
             jnp.array([-1.0, -1.0]),
         )
+        self.begun = time.monotonic()
         self.state = self.restore(fresh, on_notice)
+
+    @property
+    def seconds(self) -> float:
+        """Of training so far, those before the last checkpoint included."""
+        return time.monotonic() - self.begun
 
     def run_to_end(self, on_progress: Callable[[Progress], None]) -> None:
         """Update, log, validate and save until all batches are done; Ctrl-C saves first."""
@@ -222,7 +227,8 @@ class Trainer:
         self.require_finite()
         done = int(self.state.batch)
         folder = self.run.path / "checkpoints"
-        save_tree(folder / f"{done:06d}.safetensors", self.state, {"config": self.run.digest})
+        said = {"config": self.run.digest, "seconds": f"{self.seconds:.1f}"}
+        save_tree(folder / f"{done:06d}.safetensors", self.state, said)
         for old in sorted(folder.glob("*.safetensors"), key=by_number)[:-KEPT_CHECKPOINTS]:
             old.unlink()
 
@@ -235,6 +241,7 @@ class Trainer:
         for path in sorted(found, key=by_number, reverse=True):
             try:
                 state = load_tree(path, fresh, {"config": self.run.digest})
+                self.begun -= float(read_metadata(path).get("seconds", 0))
                 break
             except ValueError as error:
                 on_notice(f"stepping over a checkpoint: {error}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from lantm.errors import require_one_of, require_positive
-from lantm.processes import SINGLE, one_core
+from lantm.processes import SINGLE, one_core, own_gpu
 from lantm.studies.sweep.worker import work
 from lantm.training.trainer import INTERRUPTED
 
@@ -41,7 +41,7 @@ class Engine(Protocol):
 
 
 class Local:
-    """A process for each core of this machine."""
+    """A process for each core of this machine; graphics processors are shared out in turn."""
 
     def __init__(self, workers: int | None = None, file: str | None = None):
         self.slots = workers or available_cores()
@@ -49,19 +49,19 @@ class Local:
         self.processes: dict[Path, tuple[int, subprocess.Popen[bytes]]] = {}
 
     def start(self, folder: Path) -> None:
-        taken = {core for core, _ in self.processes.values()}
-        core = min(set(range(self.slots)) - taken)
+        taken = {slot for slot, _ in self.processes.values()}
+        slot = min(set(range(self.slots)) - taken)
         words = [sys.executable, "-m", "lantm.studies.sweep.worker", str(folder)]
-        with one_core(core), (folder / LOG_FILE).open("wb") as log:
+        with one_core(slot), (folder / LOG_FILE).open("wb") as log:
             process = subprocess.Popen(  # noqa: S603 - no shell, our own program
                 words if self.file is None else [*words, self.file],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **SINGLE},
+                env={**os.environ, **SINGLE, **own_gpu(slot)},
                 process_group=0,  # Ctrl-C in a terminal reaches only the sweep
             )
-        self.processes[folder] = core, process
+        self.processes[folder] = slot, process
 
     def ended(self) -> list[tuple[Path, str | None]]:
         over = {f: p.returncode for f, (_, p) in self.processes.items() if p.poll() is not None}
