@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from lantm import cli
 from lantm.cli.commands import MODULES, build_parser
 from lantm.cli.options import given_options
 from lantm.inspection.figures import memory, observe
+from lantm.interrupts import Stopped
 from lantm.tasks.streams import evaluation_batches, training_stream
 from lantm.tasks.textfile import read_batches, write_batches
 from lantm.training import runs
@@ -258,11 +260,11 @@ def stop_before(monkeypatch, index, error):
 
 
 def test_control_c_saves_and_says_how_to_go_on(options, shown, capsys, monkeypatch, tmp_path):
-    stop_before(monkeypatch, 7, KeyboardInterrupt())
+    stop_before(monkeypatch, 7, Stopped(signal.SIGINT))
     assert cli.main(["train", "tiny", *options, f"--out={tmp_path}"]) == 130
     monkeypatch.undo()
     *_, told = capsys.readouterr().out.splitlines()
-    assert told.startswith("stopped and saved; go on with: lantm train --resume ")
+    assert told.startswith("stopped; saved at batch 7; go on with: lantm train --resume ")
     assert cli.main(shlex.split(told.partition("lantm ")[2])) == 0
     resumed, whole = run_directory(capsys.readouterr().out), run_directory(shown)
     assert resumed.path.parent == tmp_path

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -30,6 +29,7 @@ from lantm.studies.sweep.grids import (
 from lantm.studies.sweep.schedule import Rates, Sweep, is_free
 from lantm.studies.sweep.worker import work
 from lantm.training.checkpoints import checksum, read_arrays
+from programs import program, wait_for
 from test_cli import refused
 
 pytest_plugins = ["tiny"]
@@ -53,24 +53,6 @@ def arguments(options):
     settings = [option.removeprefix("--").replace("-", "_") for option in options]
     words = f"sweep default --file {TINY} --tasks tiny --models lantm --regime small --set"
     return [*words.split(), *settings]
-
-
-def program(*arguments):
-    """A sweep in a process of its own, which hears Ctrl-C also if tests run in the background."""
-    words = [sys.executable, "-m", "lantm", *arguments]
-    pipe = subprocess.PIPE
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True)  # noqa: S603
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def wait_for(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.01)
 
 
 def outcome(run):

@@ -2,11 +2,13 @@
 
 from typing import NoReturn
 
+from lantm.interrupts import watch_signals
 from lantm.processes import choose_environment, keep_memory
 
 
 def start() -> NoReturn:
     """The `lantm` program."""
+    watch_signals()
     keep_memory()
     choose_environment()
     raise SystemExit(main())

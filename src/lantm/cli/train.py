@@ -1,6 +1,7 @@
 """lantm train"""
 
 import argparse
+import shlex
 import sys
 import time
 from functools import partial
@@ -13,12 +14,13 @@ from rich.table import Table
 
 from lantm.cli.common import FAILED, Add, accuracies, say
 from lantm.cli.options import add_options, given_options
+from lantm.interrupts import Stopped, if_stopped
 from lantm.machines.models import ModelConfig
 from lantm.tasks import TASKS
 from lantm.training.config import RECIPES, TrainConfig, configure
 from lantm.training.evaluation import percent
 from lantm.training.runs import Run
-from lantm.training.trainer import INTERRUPTED, NonFiniteError, Progress, finish, open_stream
+from lantm.training.trainer import NonFiniteError, Progress, finish, open_stream
 
 
 def add(command: Add) -> None:
@@ -52,15 +54,24 @@ def run_train(found: argparse.Namespace) -> int:
     if not run.is_finished:
         say(console, "compiling, which takes about 20 s the first time")
     try:
-        train_with_bar(run, console)
-    except KeyboardInterrupt:
-        say(console, f"stopped and saved; go on with: lantm train --resume {run.path}")
-        return INTERRUPTED
+        with if_stopped(lambda: f"stopped; {standing(run)}"):
+            train_with_bar(run, console)
+            show_outcome(run, console)
+    except Stopped as stopped:
+        say(console, f"stopped; {standing(run)}")
+        return stopped.exit_code
     except NonFiniteError as error:
         print(f"lantm: {error}; the last good checkpoint is in {run.path}", file=sys.stderr)
         return FAILED
-    show_outcome(run, console)
     return 0
+
+
+def standing(run: Run) -> str:
+    """What is kept of a run, and how to go on with it."""
+    if run.saved is None:
+        return "nothing saved yet"
+    resume = f"lantm train --resume {shlex.quote(str(run.path))}"
+    return f"saved at batch {run.saved}; go on with: {resume}"
 
 
 def train_with_bar(run: Run, console: Console) -> None:

@@ -128,6 +128,12 @@ class Run:
         names = (path.stem for path in (self.path / "weights").glob("*.safetensors"))
         return sorted((name for name in names if name.isdigit()), key=int)
 
+    @property
+    def saved(self) -> int | None:
+        """The batch of the newest checkpoint to resume from, if there is one."""
+        files = (self.path / "checkpoints").glob("*.safetensors")
+        return max((int(file.stem) for file in files if file.stem.isdigit()), default=None)
+
     def write_json(self, name: str, value: Any) -> None:
         write_atomically(self.path / name, (json.dumps(value, indent=2) + "\n").encode())
 

@@ -1,11 +1,8 @@
 """Training: from a config to a run with a trained machine."""
 
 import json
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +16,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from lantm.initialise import redraw_uniform, set_forget_bias
+from lantm.interrupts import deferred_signals
 from lantm.machines.models import build_machine
 from lantm.machines.seq2seq import Machine, answer_loss, score
 from lantm.machines.straight import straighten
@@ -43,8 +41,6 @@ LOG_EVERY = 100
 KEPT_CHECKPOINTS = 2
 NOISE = 0x6E6F6973
 """The purpose of a stream of random numbers, as a number that no split has."""
-INTERRUPTED = 130
-"""The exit code of a program that Ctrl-C ended."""
 
 
 class TrainingState(NamedTuple):
@@ -152,18 +148,23 @@ class Trainer:
         return time.monotonic() - self.begun
 
     def run_to_end(self, on_progress: Callable[[Progress], None]) -> None:
-        """Update, log, validate and save until all batches are done; Ctrl-C saves first."""
+        """Update, log, validate and save until all batches are done; a signal saves first."""
         done = int(self.state.batch)
-        with deferred_interrupt() as check_interrupt:
+        if done == self.config.batches:
+            return
+        loss = self.step(done)  # compiles; a signal that ends it loses nothing
+        with deferred_signals() as check_signals:
             try:
-                while done < self.config.batches:
-                    loss = self.step(done)
+                while True:
                     done += 1
                     row = self.log(done) if self.is_logged(done) else None
                     if self.is_validated(done):
                         self.save()
                     on_progress(Progress(done, loss, row))
-                    check_interrupt()
+                    check_signals()
+                    if done == self.config.batches:
+                        return
+                    loss = self.step(done)
             except KeyboardInterrupt:
                 self.save()
                 raise
@@ -255,30 +256,6 @@ class Trainer:
 def by_number(path: Path) -> tuple[int, str]:
     """The order of checkpoints, also where numbers outgrow their six digits."""
     return len(path.stem), path.stem
-
-
-@contextmanager
-def deferred_interrupt() -> Iterator[Callable[[], None]]:
-    """Ctrl-C waits for the next check, so that it cuts no step in two. A second one does not."""
-    asked: list[bool] = []
-
-    def remember(signum: int, frame: Any) -> None:
-        if asked:
-            raise SystemExit(128 + signum)
-        asked.append(True)
-
-    def check() -> None:
-        if asked:
-            raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield check
-        return
-    before = signal.signal(signal.SIGINT, remember)
-    try:
-        yield check
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def open_stream(config: TrainConfig) -> Stream:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from lantm.errors import require_one_of, require_positive
+from lantm.interrupts import SIGNALS, exit_code
 from lantm.processes import SINGLE, one_core, own_gpu
 from lantm.studies.sweep.worker import work
-from lantm.training.trainer import INTERRUPTED
 
 CACHE = ("JAX_COMPILATION_CACHE", "JAX_PERSISTENT_CACHE")
 """How the settings begin that say where and which compiled programs are kept."""
@@ -91,7 +91,7 @@ def close(process: subprocess.Popen[bytes]) -> None:
 
 def cause_of_death(folder: Path, code: int) -> str | None:
     """Why a process ended that should not have."""
-    if code in (0, INTERRUPTED):
+    if code in (0, *map(exit_code, SIGNALS)):
         return None
     if code < 0:
         return f"killed by {signal.Signals(-code).name}"

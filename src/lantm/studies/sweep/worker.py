@@ -11,8 +11,9 @@ import threading
 import traceback
 
 from lantm.extensions import describe, load_file
+from lantm.interrupts import Stopped, watch_signals
 from lantm.training.runs import BusyError, Run
-from lantm.training.trainer import INTERRUPTED, finish
+from lantm.training.trainer import finish
 
 LONGEST_ERROR = 300
 ERROR_FILE = "error.log"
@@ -46,11 +47,12 @@ def stop_with_parent() -> None:
 
 
 def main() -> None:
+    watch_signals()
     threading.Thread(target=stop_with_parent, daemon=True).start()
     try:
         work(*sys.argv[1:])
-    except KeyboardInterrupt:
-        raise SystemExit(INTERRUPTED) from None
+    except Stopped as stopped:
+        raise SystemExit(stopped.exit_code) from None
 
 
 if __name__ == "__main__":
