@@ -89,6 +89,11 @@ def test_the_yardstick_is_the_same_model(model):
         np.testing.assert_allclose(parameter.grad, wanted[name], rtol=1e-8, atol=1e-8, err_msg=name)
 
 
+def test_the_yardstick_comes_with_the_package():
+    assert bench.TORCH_FILE.is_file()
+    assert bench.TORCH_FILE.is_relative_to(Path(lantm.__file__).parent)
+
+
 # ---- arithmetic
 
 
@@ -186,6 +191,8 @@ def test_a_worker_that_fails_is_left_out():
         ("--quik", "unknown argument '--quik' (did you mean --quick?)"),
         ("--saved none.json", "cannot use none.json: No such file or directory"),
         ("--json no/where.json --lengths 3", "cannot use no/where.json"),
+        ("--plot no/where.png --lengths 3", "cannot use no/where.png"),
+        ("--plot x.xyz --lengths 3", "suffix of x.xyz must be one of"),
         (f"--saved {ROOT / 'CITATION.cff'}", "CITATION.cff has no results of lantm bench"),
     ],
 )

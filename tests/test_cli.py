@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -17,8 +18,10 @@ import pytest
 
 import lantm
 from lantm import cli
+from lantm.cli.commands import MODULES, build_parser
 from lantm.cli.options import given_options
 from lantm.inspection.figures import memory, observe
+from lantm.interrupts import Stopped
 from lantm.tasks.streams import evaluation_batches, training_stream
 from lantm.tasks.textfile import read_batches, write_batches
 from lantm.training import runs
@@ -64,7 +67,7 @@ def copy_of(run, folder):
         ("train copy reverse", "unknown argument 'reverse'"),
         ("train copy --lr fast", "argument --lr: invalid float value: 'fast'"),
         ("train copy --lr", "argument --lr: expected one argument"),
-        ("train copy --lr nan", "lr must be a number above 0, got nan"),
+        ("train copy --lr nan", "lr must be a finite number, got nan"),
         ("train copy --clip -1", "clip must be a number above 0, got -1.0"),
         ("train copy --batches 0", "batches must be a whole number of at least 1, got 0"),
         ("train copy --batches 2.5", "argument --batches: invalid int value: '2.5'"),
@@ -240,7 +243,8 @@ def test_the_same_command_again_does_not_train_again(command, shown, capsys, mon
     monkeypatch.delattr(training, "Trainer")
     assert cli.main(command) == 0
     again = capsys.readouterr().out.splitlines()
-    assert again == [line for line in shown.splitlines() if not line.startswith("batch ")]
+    told = ("compiling", "first update", "batch ")
+    assert again == [line for line in shown.splitlines() if not line.startswith(told)]
 
 
 def stop_before(monkeypatch, index, error):
@@ -256,11 +260,11 @@ def stop_before(monkeypatch, index, error):
 
 
 def test_control_c_saves_and_says_how_to_go_on(options, shown, capsys, monkeypatch, tmp_path):
-    stop_before(monkeypatch, 7, KeyboardInterrupt())
+    stop_before(monkeypatch, 7, Stopped(signal.SIGINT))
     assert cli.main(["train", "tiny", *options, f"--out={tmp_path}"]) == 130
     monkeypatch.undo()
     *_, told = capsys.readouterr().out.splitlines()
-    assert told.startswith("stopped and saved; go on with: lantm train --resume ")
+    assert told.startswith("stopped; saved at batch 7; go on with: lantm train --resume ")
     assert cli.main(shlex.split(told.partition("lantm ")[2])) == 0
     resumed, whole = run_directory(capsys.readouterr().out), run_directory(shown)
     assert resumed.path.parent == tmp_path
@@ -299,9 +303,19 @@ def test_a_bad_checkpoint_is_told_in_one_line(options, trained, capsys, tmp_path
 )
 def test_a_config_knows_its_command(settings):
     config = lantm.configure(**settings)
-    found = cli.build_parser().parse_or_suggest(shlex.split(config.command)[1:])
+    found = build_parser().parse_or_suggest(shlex.split(config.command)[1:])
     given = given_options(found, lantm.TrainConfig, lantm.ModelConfig)
     assert lantm.configure(found.recipe, **given) == config
+
+
+def test_every_command_is_found_in_its_module(capsys):
+    for name in MODULES:
+        with pytest.raises(SystemExit):
+            cli.main([name, "--help"])
+        assert capsys.readouterr().out.startswith(f"usage: lantm {name} ")
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    assert re.findall(r"^    (\w+)", capsys.readouterr().out, re.M) == list(MODULES)
 
 
 # ---- a file of one's own
@@ -342,6 +356,58 @@ def test_an_own_task_and_key_space(options, capsys, tmp_path):
     assert [row["source"] for row in json.loads(capsys.readouterr().out)] == [1, 2, 1, 2]
     del lantm.TASKS["negative"], lantm.SPACES["ring"]
     assert "must be one of" in refused(capsys, "eval", str(run.path))
+
+
+BROKEN = """
+import lantm
+import numpy as np
+from own_space import Circle
+
+class Task(lantm.tasks.Copy):
+    name = "broken"
+    def problems(self, rng, size, batch):
+        return self.make(size)
+    def make(self, size):
+        return np.zeros((2, size)).reshape(7, 7)
+
+class Space(Circle):
+    def act(self, action, key):
+        raise ValueError("act is broken")
+
+lantm.TASKS["broken"] = Task()
+lantm.SPACES["broken"] = lambda key: Space()
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "said", "code"),
+    [
+        ("train broken", "line 11, in make: ValueError: cannot reshape array", "return self.make"),
+        ("data export broken x", "line 11, in make: ValueError: cannot reshape", "np.zeros((2, s"),
+        ("train copy --space broken", "line 15, in act: ValueError: act is broken", "raise ValueE"),
+    ],
+)
+def test_an_error_in_an_own_file_shows_its_place(command, said, code, capsys, tmp_path):
+    (tmp_path / "own.py").write_text(BROKEN)
+    assert cli.main([*command.split(), "--file", "own.py"]) == 1
+    first, *more = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"lantm: own.py, {said}")
+    assert code in "\n".join(more)
+    assert all("own.py" in line for line in more if line.startswith("  File"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("x = (", "own.py, line 1: '(' was never closed"), ("import lantm\nx =", "own.py, line 2: ")],
+)
+def test_an_own_file_that_is_no_python(text, said, capsys, tmp_path):
+    (tmp_path / "own.py").write_text(text)
+    assert said in refused(capsys, "train", "copy", "--file", "own.py")
+
+
+def test_a_mistake_in_the_command_is_one_line_also_with_an_own_file(capsys, tmp_path):
+    (tmp_path / "own.py").write_text(BROKEN)
+    assert "got 'brokne'" in refused(capsys, "train", "brokne", "--file", "own.py")
 
 
 # ---- eval, data, zoo

@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jaxtyping
+import numpy as np
 import pytest
 
 import lantm
@@ -111,6 +112,10 @@ BAD_ARGUMENTS = {
         f"steps {WHOLE} 0",
     ),
 }
+
+
+def test_whole_numbers_of_numpy_are_sizes(unchecked):
+    assert Vocabulary(np.int64(5)).size == 8
 
 
 @pytest.mark.parametrize("name", BAD_ARGUMENTS)

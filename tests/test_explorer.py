@@ -16,7 +16,7 @@ import pytest
 
 import lantm
 from lantm import cli
-from lantm.inspection.explorer import checkpoint_names, place, write_explorer
+from lantm.inspection.explorer import checkpoint_names, write_explorer
 from lantm.inspection.picture import trace_machine
 from lantm.tasks import Copy
 from spaces import quick_compilation  # noqa: F401
@@ -146,20 +146,6 @@ def test_page_needs_nothing_else(page):
     assert not re.search(r"https?:|\bsrc=|@import|url\(", text)
     assert "plotly.js" in content(page, "plotly")[:200]
     assert page.stat().st_size < 2.5e6
-
-
-@pytest.mark.parametrize(("size", "view"), [(1, "components"), (2, "plane"), (5, "components")])
-def test_keys_of_any_dimension(size, view):
-    keys = np.random.default_rng(0).normal(size=(11, size))
-    found, places = place(keys)
-    assert found == view
-    assert places.shape == (11, min(size, 2))
-
-
-def test_keys_in_space_and_on_the_sphere():
-    keys = np.random.default_rng(0).normal(size=(11, 3))
-    assert place(keys)[0] == "space"
-    assert place(keys / np.linalg.norm(keys, axis=1, keepdims=True))[0] == "sphere"
 
 
 # ---- the command

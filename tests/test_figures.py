@@ -200,13 +200,14 @@ def test_animation_as_mp4(run_of, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("file", "begin"), [(None, b"\x89PNG"), ("x.png", b"\x89PNG"), ("x.pdf", b"%PDF")]
+    ("file", "begin"),
+    [(None, b"\x89PNG"), ("x.png", b"\x89PNG"), ("x", b"\x89PNG"), ("x.pdf", b"%PDF")],
 )
 def test_figure_command_writes_by_the_suffix(run_of, tmp_path, monkeypatch, capsys, file, begin):
     monkeypatch.chdir(tmp_path)
     out = [] if file is None else ["--out", file]
     assert cli.main(["figure", "plane", str(run_of("lantm").path), "--size", "5", *out]) == 0
-    written = tmp_path / (file or "plane.png")
+    written = tmp_path / {None: "plane.png", "x": "x.png"}.get(file, file)
     assert written.read_bytes().startswith(begin)
     assert capsys.readouterr().out == f"figure: {written.name}\n"
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from lantm.processes import SINGLE, cores, one_core
+from lantm.processes import SINGLE, cores, one_core, own_gpu
 
 FAULTS = """
 import resource, numpy as np
@@ -71,3 +71,38 @@ def test_one_core():
     with one_core(1):
         assert cores() == [before[1 % len(before)]]
     assert cores() == before
+
+
+COMPILE = "import jax; jax.jit(lambda x: x + 1)(1.0)"
+
+
+@pytest.mark.parametrize("variable", ["XDG_CACHE_HOME", "JAX_COMPILATION_CACHE_DIR"])
+def test_the_program_keeps_what_it_compiles(variable, tmp_path):
+    """In a place that the user may choose; the file is run by the program as any other is."""
+    (tmp_path / "compile.py").write_text(COMPILE)
+    own = (
+        "XDG_CACHE_HOME",
+        "JAX_COMPILATION_CACHE_DIR",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS",
+    )
+    env = {name: text for name, text in os.environ.items() if name not in own}
+    env |= {"HOME": str(tmp_path / "home"), variable: str(tmp_path / "chosen")}
+    words = [sys.executable, "-m", "lantm", "zoo", "--file", "compile.py"]
+    subprocess.run(words, env=env, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
+    folder = tmp_path / "chosen" / ("lantm" if variable == "XDG_CACHE_HOME" else "")
+    assert any(folder.glob("jit_*"))
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize(
+    ("visible", "given"),
+    [
+        ("3, 5", ["3", "5", "3"]),
+        ("GPU-a,GPU-b,GPU-c", ["GPU-a", "GPU-b", "GPU-c"]),
+        ("0", [None] * 3),
+        ("", [None] * 3),
+    ],
+)
+def test_processes_share_out_the_gpus(visible, given, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert [own_gpu(slot).get("CUDA_VISIBLE_DEVICES") for slot in range(3)] == given

@@ -210,8 +210,12 @@ def test_the_command_shows_writes_and_draws(results, capsys, tmp_path):
     assert "Main results" in capsys.readouterr().out
     assert cli.main(["report", "--table=runs", "--format=csv", "--out=runs.csv"]) == 0
     assert len((tmp_path / "runs.csv").read_text().splitlines()) == len(ROWS) + 1
-    assert cli.main(["report", str(results), "--heatmap", "map.png"]) == 0
-    assert_picture(tmp_path / "map.png")
+    for name in ("map.png", "other"):
+        capsys.readouterr()
+        assert cli.main(["report", str(results), "--heatmap", name]) == 0
+        told = capsys.readouterr().out.removeprefix("heat map: ").strip()
+        assert told == (name if "." in name else f"{name}.png")
+        assert_picture(tmp_path / told)
 
 
 def test_a_grid_alone(results, capsys):

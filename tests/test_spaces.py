@@ -235,3 +235,22 @@ def test_geodesic_mixing_scales_the_angle(axis, theta, gate):
     mixed = geodesic(jnp.asarray(gate), turn(axis, theta), turn(axis, 0.0))
     expected = Reference.from_rotvec(gate * theta * axis).as_matrix()
     assert np.allclose(rotate_all(mixed, jnp.eye(3)), expected, atol=BOUND)
+
+
+@pytest.mark.parametrize(
+    ("size", "view"), [(1, "plane"), (2, "plane"), (3, "space"), (5, "components")]
+)
+def test_charts_of_any_dimension_can_be_drawn(size, view):
+    keys = np.random.default_rng(0).normal(size=(11, size))
+    chart = lantm.Plane(size).chart(keys)
+    assert chart.view == view
+    assert chart.points.shape == (11, 3 if size == 3 else 2)
+    if size < 5:
+        assert np.array_equal(chart.points[:, :size], keys)
+
+
+def test_the_sphere_is_drawn_as_one():
+    keys = np.eye(3)
+    chart = lantm.Sphere().chart(keys)
+    assert chart.view == "sphere"
+    assert np.array_equal(chart.points, keys)

@@ -8,13 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import lantm
 from lantm import cli
+from lantm.extensions import load_file
 from lantm.studies.results import add_results, collect, read_results, result_row
 from lantm.studies.sweep import schedule
 from lantm.studies.sweep.engines import Local
@@ -29,6 +29,7 @@ from lantm.studies.sweep.grids import (
 from lantm.studies.sweep.schedule import Rates, Sweep, is_free
 from lantm.studies.sweep.worker import work
 from lantm.training.checkpoints import checksum, read_arrays
+from programs import program, wait_for
 from test_cli import refused
 
 pytest_plugins = ["tiny"]
@@ -52,24 +53,6 @@ def arguments(options):
     settings = [option.removeprefix("--").replace("-", "_") for option in options]
     words = f"sweep default --file {TINY} --tasks tiny --models lantm --regime small --set"
     return [*words.split(), *settings]
-
-
-def program(*arguments):
-    """A sweep in a process of its own, which hears Ctrl-C also if tests run in the background."""
-    words = [sys.executable, "-m", "lantm", *arguments]
-    pipe = subprocess.PIPE
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True)  # noqa: S603
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def wait_for(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.01)
 
 
 def outcome(run):
@@ -316,10 +299,39 @@ def test_a_failure_is_recorded_and_the_others_go_on(tiny, tmp_path):
     failed = next(row for row in read_results("results.jsonl") if row["status"] == "failed")
     assert failed["digest"] == bad.digest
     assert failed["error"].startswith("NonFiniteError: ")
+    assert failed["error"].endswith(" (see error.log)")
+    log = (tmp_path / bad.name / "error.log").read_text()
+    assert "Traceback" in log
+    assert "in run_to_end" in log
     Sweep([bad, good], tmp_path).train(Threadless(None))
     again = Threadless()
     Sweep([bad, good], tmp_path, retry=True).train(again)
     assert [folder.name for folder in again.started] == [bad.name]
+
+
+OWN = """
+import lantm
+from tiny import Tiny
+
+class Broken(Tiny):
+    name = "broken"
+    def problems(self, rng, size, batch):
+        raise ValueError("a long story " * 100)
+
+lantm.TASKS["broken"] = Broken()
+"""
+
+
+def test_an_error_in_a_file_of_ones_own_is_kept_with_its_place(tiny, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    load_file("own.py")
+    run = lantm.Run.create(tiny(task="broken"), tmp_path)
+    work(str(run.path), "own.py")
+    assert run.result["error"].startswith("own.py, line 8, in problems: ValueError: a long story")
+    assert len(run.result["error"]) < 350
+    log = (run.path / "error.log").read_text()
+    assert 'File "own.py", line 8, in problems' in log
+    assert "a long story " * 100 in log
 
 
 def test_a_worker_that_always_dies_is_given_up(tiny, tmp_path, monkeypatch):
@@ -369,6 +381,17 @@ def test_dry_run_trains_nothing(capsys):
 
 
 # ---- processes
+
+
+def test_workers_side_by_side_have_gpus_of_their_own(tiny, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
+    folders = [lantm.Run.create(tiny(seed=seed), tmp_path).path for seed in range(3)]
+    monkeypatch.setattr(subprocess, "Popen", lambda *words, env, **more: env)
+    engine = Local(3)
+    for folder in folders:
+        engine.start(folder)
+    found = [env["CUDA_VISIBLE_DEVICES"] for _, env in engine.processes.values()]
+    assert found == ["3", "5", "3"]
 
 
 def test_a_killed_worker_costs_no_more_than_its_last_checkpoint(tiny, tmp_path, monkeypatch):

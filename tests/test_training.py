@@ -1,13 +1,16 @@
 """Training: the update by hand, and runs that come out the same whatever happens to them."""
 
+import dataclasses
 import errno
 import json
 import os
+import re
 import shutil
 import signal
 import time
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 import equinox as eqx
@@ -15,13 +18,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import safetensors.numpy
 
 import lantm
 import own_space  # registers the key space "circle"
 from lantm.tasks import Copy
 from lantm.training import trainer as training
 from lantm.training.checkpoints import named_arrays, read_arrays, save_tree
+from lantm.training.config import FIRST_FIELDS
 from lantm.training.optimiser import adam
+from lantm.training.runs import zoo_names
 from lantm.training.trainer import (
     NonFiniteError,
     Trainer,
@@ -29,6 +35,7 @@ from lantm.training.trainer import (
     finish,
     initial_machine,
     learning_rate,
+    noise_key,
 )
 
 pytest_plugins = ["tiny"]
@@ -208,13 +215,20 @@ def test_weight_noise_is_learned_from_and_not_kept(tiny, tmp_path):
     trainer = Trainer(lantm.Run.create(config, tmp_path))
     for done in range(3):
         before = trainer.state.parameters
-        key = jax.random.fold_in(jax.random.key(config.seed), done)
+        key = noise_key(config.seed, done)
         noise = jnp.array(0.5 * done / config.batches)
         shaken = eqx.combine(add_noise(before, noise, key), trainer.rest)
         loss, _ = plain_gradient(shaken, *map(jnp.asarray, trainer.stream[done]))
         assert np.isclose(trainer.step(done), loss, rtol=0, atol=1e-11)
     pairs = zip(*map(jax.tree.leaves, (trainer.state.parameters, before)), strict=True)
     assert 0 < max(np.max(np.abs(now - then)) for now, then in pairs) < 0.0101
+
+
+def test_no_key_is_used_twice():
+    """Neither for two batches nor for the noise and the initial parameters."""
+    drawn = [noise_key(5, batch) for batch in range(50)]
+    drawn += [*jax.random.split(jax.random.key(5), 50), jax.random.key(5)]
+    assert len({tuple(jax.random.key_data(key).tolist()) for key in drawn}) == len(drawn)
 
 
 def test_noise_is_gaussian_and_new_for_every_key():
@@ -250,11 +264,98 @@ def agree(leaves, tree):
 # ---- runs
 
 
-def test_settings_that_came_later_change_no_earlier_run():
-    """Neither its digest, which its directory is found by, nor what it is taken to have had."""
-    assert lantm.configure("paper").digest == "65e85dda"
-    assert lantm.configure("paper", weight_noise=0.5).digest != "65e85dda"
-    assert lantm.Run.open("zoo:copy").config.weight_noise == 0
+@pytest.mark.parametrize(
+    ("one", "same"),
+    [
+        ({"clip": 1}, {"clip": 1.0}),
+        ({"clip": np.float32(2)}, {"clip": 2.0}),
+        ({"seed": np.int64(3), "layers": np.int32(2)}, {"seed": 3, "layers": 2}),
+        ({"read_gate_bias": -2}, {"read_gate_bias": -2.0}),
+        ({"growth": -0.0, "write_gate_bias": np.float64(-0.0)}, {"write_gate_bias": 0}),
+        ({"keep_all": np.True_}, {"keep_all": True}),
+        ({"data": Path("a") / "b"}, {"data": os.path.join("a", "b")}),
+    ],
+)
+def test_equal_configs_have_equal_digests(one, same, unchecked):
+    one, same = lantm.configure(**one), lantm.configure(**same)
+    assert one == same
+    assert one.digest == same.digest
+    assert json.dumps(one.to_dict()) == json.dumps(same.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ({"lr": "0.1"}, "lr must be of type float, got '0.1'"),
+        ({"lr": True}, "lr must be of type float, got True"),
+        ({"lr": None}, "lr must be of type float, got None"),
+        ({"forget_bias": float("inf")}, "forget_bias must be a finite number, got inf"),
+        ({"read_gate_bias": float("nan")}, "read_gate_bias must be a finite number, got nan"),
+        ({"write_gate_bias": "x"}, "write_gate_bias must be of type float, got 'x'"),
+        ({"batches": 2.0}, "batches must be of type int, got 2.0"),
+        ({"seed": True}, "seed must be of type int, got True"),
+        ({"keep_all": "no"}, "keep_all must be of type bool, got 'no'"),
+        ({"keep_all": 1}, "keep_all must be of type bool, got 1"),
+        ({"task": 5}, "task must be of type str, got 5"),
+    ],
+)
+def test_settings_of_other_types_are_refused(setting, reason, unchecked):
+    with pytest.raises(ValueError, match=f"^{re.escape(reason)}$"):
+        lantm.configure(**setting)
+
+
+ROOT = Path(__file__).parents[1]
+ROWS = [json.loads(line) for line in (ROOT / "results" / "results.jsonl").read_text().splitlines()]
+
+
+def test_the_results_keep_their_identity():
+    found = {row["digest"]: lantm.configure(**row["config"]).digest for row in ROWS}
+    assert len(ROWS) == 214
+    assert all(digest == again for digest, again in found.items())
+
+
+def test_the_zoo_keeps_its_identity():
+    """Weights carry the digest they were trained under."""
+    for name in zoo_names():
+        assert lantm.Run.open(name).config.weight_noise == 0
+        with jax.enable_x64(False):
+            lantm.Run.open(name).machine()
+
+
+@dataclass(frozen=True)
+class LaterModel(lantm.ModelConfig):
+    heads: int = 1
+
+
+@dataclass(frozen=True)
+class LaterConfig(lantm.TrainConfig):
+    patience: float | None = None
+
+
+def test_a_new_field_at_its_default_changes_no_digest():
+    """Neither one of the run's nor one of the model's; in another way it does."""
+    row = ROWS[0]
+    config = lantm.configure(**row["config"])
+    own = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
+    model = LaterModel(**dataclasses.asdict(config.model))
+    later = LaterConfig(**{**own, "model": model})
+    assert later.digest == row["digest"]
+    others = [
+        dataclasses.replace(later, patience=1.0),
+        dataclasses.replace(later, model=dataclasses.replace(model, heads=2)),
+    ]
+    assert len({row["digest"], *(other.digest for other in others)}) == 3
+
+
+def test_every_first_field_is_still_there():
+    """A config that has lost one is damaged; one from before a later field is not."""
+    values = lantm.TrainConfig().to_dict()
+    assert lantm.TrainConfig().flat().keys() >= FIRST_FIELDS
+    del values["weight_noise"]
+    assert lantm.TrainConfig.from_dict(values) == lantm.TrainConfig()
+    for damaged in ({**values, "model": {}}, {n: v for n, v in values.items() if n != "lr"}):
+        with pytest.raises(KeyError):
+            lantm.TrainConfig.from_dict(damaged)
 
 
 def outcome(run):
@@ -268,7 +369,10 @@ def outcome(run):
         ]
     }
     tensors = {
-        name: ({key: (a.dtype, a.shape, a.tobytes()) for key, a in arrays.items()}, metadata)
+        name: (
+            {key: (a.dtype, a.shape, a.tobytes()) for key, a in arrays.items()},
+            {key: text for key, text in metadata.items() if key != "seconds"},
+        )
         for name, (arrays, metadata) in content.items()
     }
     result = {name: value for name, value in run.result.items() if name != "seconds"}
@@ -365,6 +469,43 @@ def test_the_same_config_gives_the_same_run(tiny, trained, tmp_path):
     assert not eqx.tree_equal(other, initial_machine(tiny()))
 
 
+# ---- as users have it: in single precision
+
+
+@pytest.fixture
+def single():
+    with jax.enable_x64(False):
+        yield
+
+
+@pytest.mark.usefixtures("single")
+def test_a_run_in_single_precision(tiny, tmp_path):
+    config = tiny(keep_all=True)
+    with pytest.raises(KeyboardInterrupt):
+        lantm.train(config, tmp_path / "stopped", on_progress=interrupt_at(7))
+    whole, resumed = (lantm.train(config, tmp_path / name) for name in ("whole", "stopped"))
+    assert outcome(whole) == outcome(resumed)
+    rows = [[r["validation_coarse"], r["validation_fine"], r["batch"]] for r in whole.metrics()]
+    assert eqx.tree_equal(whole.machine("best"), whole.machine(f"{max(rows)[-1]:06d}"))
+    assert whole.machine().embedding.weight.dtype == jnp.float32
+
+
+@pytest.mark.usefixtures("single")
+@pytest.mark.parametrize("right", [1, 7])
+def test_rounding_does_not_choose_the_best(right, tiny, tmp_path, monkeypatch):
+    """In single precision 1/640 is more, and 7/640 is less, than in double precision."""
+    trainer, coarse = Trainer(lantm.Run.create(tiny(), tmp_path)), right / 640
+    chosen = []
+    for fine in (0.5, 0.4, 0.6, 0.6):
+        monkeypatch.setattr(
+            training, "evaluate_batches", lambda *_, fine=fine: lantm.Evaluation(640, fine, coarse)
+        )
+        before = trainer.run.weights_path("best").read_bytes() if chosen else b""
+        trainer.validate(len(chosen))
+        chosen.append(trainer.run.weights_path("best").read_bytes() != before)
+    assert chosen == [True, False, True, True]
+
+
 # ---- runs that are stopped
 
 
@@ -392,6 +533,32 @@ def test_control_c_amid_a_validation(run, trained, monkeypatch):
     monkeypatch.undo()
     assert "000015.safetensors" in checkpoints(run)
     assert outcome(finish(run)) == outcome(trained)
+
+
+def test_seconds_are_of_all_parts_of_a_run(run):
+    path = run.path / "checkpoints" / "000012.safetensors"
+    arrays, said = read_arrays(path)
+    path.write_bytes(safetensors.numpy.save(arrays, {**said, "seconds": "1000.0"}))
+    assert 1000 < finish(run).result["seconds"] < 1100
+
+
+def test_a_checkpoint_from_before_seconds_were_counted(run):
+    path = run.path / "checkpoints" / "000012.safetensors"
+    arrays, said = read_arrays(path)
+    assert float(said.pop("seconds")) >= 0
+    path.write_bytes(safetensors.numpy.save(arrays, said))
+    assert 0 <= finish(run).result["seconds"] < 100
+
+
+def test_files_have_the_mode_that_the_umask_asks_for(tmp_path):
+    before = os.umask(0o027)
+    try:
+        save_tree(tmp_path / "x.safetensors", {"a": jnp.zeros(1)})
+        (tmp_path / "plain").touch()
+    finally:
+        os.umask(before)
+    modes = {(tmp_path / name).stat().st_mode & 0o777 for name in ("x.safetensors", "plain")}
+    assert modes == {0o640}
 
 
 def test_killed_at_twenty_random_moments(tiny, start_slowly, tmp_path):
@@ -598,6 +765,46 @@ def test_a_loss_that_is_no_number_stops_the_run(before, index, reason, run, trai
 
 
 # ---- what users add
+
+
+@dataclass(frozen=True)
+class Remainder(Copy):
+    """As many symbols as the size has beyond a multiple of three, and one: 3, 1, 2."""
+
+    name: ClassVar[str] = "remainder"
+    symbols: ClassVar[int] = 7
+    largest: ClassVar[int] = 4
+
+    def problems(self, rng, size, batch):
+        inputs = self.draw(rng, batch, size)
+        return inputs, inputs[:, : size % 3 + 1]
+
+
+@pytest.mark.usefixtures("unoptimised")
+def test_the_largest_size_need_not_have_the_longest_answer(tiny, tmp_path, monkeypatch):
+    monkeypatch.setitem(lantm.TASKS, "remainder", Remainder())
+    trainer = Trainer(lantm.Run.create(tiny(task="remainder"), tmp_path))
+    sizes = [trainer.stream.size(i) for i in range(20)]
+    assert np.isfinite(trainer.step(sizes.index(2)))
+
+
+@pytest.mark.usefixtures("unoptimised")
+def test_data_of_growing_sizes(tiny, tmp_path):
+    """Every batch of the file has room, also those that come late."""
+    (tmp_path / "data.txt").write_text("^1234561#1$\n" + "^1#1$\n" * 19)
+    trainer = Trainer(lantm.Run.create(tiny(data=str(tmp_path / "data.txt"), growth=0.9), tmp_path))
+    for stream in (trainer.stream, trainer.stream.stream):
+        assert stream.longest() == (8, 4)
+    trainer.stream = trainer.stream.stream
+    assert np.isfinite(trainer.step(0))
+
+
+def test_problems_of_one_size_that_differ_in_length(tiny, tmp_path, monkeypatch):
+    monkeypatch.setitem(lantm.TASKS, "remainder", Remainder())
+    trainer = Trainer(lantm.Run.create(tiny(task="remainder"), tmp_path))
+    trainer.stream = {0: lantm.Batch(np.zeros((32, 9), int), np.zeros((32, 2), int))}
+    with pytest.raises(ValueError, match=r"^a problem has 9 time steps, 5 is the most expected"):
+        trainer.step(0)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax
+import jaxtyping
 import pytest
 
 import lantm
@@ -64,6 +65,14 @@ def unoptimised():
     jax.config.update("jax_disable_most_optimizations", True)
     yield
     jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture
+def unchecked():
+    """Without the type checks of the tests, which users do not have and which would come first."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture(scope="session")

@@ -1,118 +1,40 @@
-"""Neural memories whose heads move by Lie group actions."""
+"""Neural memories whose heads move by Lie group actions.
 
-from lantm.machines.cell import Cell, init_states, unroll
-from lantm.machines.layer import MemoryLayer
-from lantm.machines.lstm_cell import LSTMCell
-from lantm.machines.memory_cell import MemoryCell
-from lantm.machines.models import (
-    MODELS,
-    Design,
-    ModelConfig,
-    build_cell,
-    build_machine,
-    with_memory,
-)
-from lantm.machines.seq2seq import Machine, MachineTrace, Scores, answer_loss, score
-from lantm.machines.straight import straighten
-from lantm.memory import WEIGHTINGS, InversePower, InverseSquare, Memory, Softmax, Weighting
-from lantm.parts import (
-    CONTROLLERS,
-    OUTPUTS,
-    Access,
-    Gate,
-    Head,
-    HeadTrace,
-    Layer,
-    LieAccess,
-    Output,
-    RandomAccess,
-    Trace,
-)
-from lantm.parts.affine import Affine
-from lantm.spaces import (
-    SPACES,
-    Chart,
-    EmbeddedKeySpace,
-    KeySpace,
-    Plane,
-    Reach,
-    Rotation,
-    Sphere,
-    normalise,
-)
-from lantm.tasks import TASKS, Batch, Task, Vocabulary
-from lantm.training.checkpoints import load_tree, save_tree
-from lantm.training.config import RECIPES, TrainConfig, configure
-from lantm.training.evaluation import Evaluation, evaluate_batches
-from lantm.training.optimiser import rmsprop
-from lantm.training.runs import Run, Score, evaluate
-from lantm.training.trainer import train
-from lantm.unrolling.scan import unroll_scan, unroll_traced
+The public names stand in `__init__.pyi`. Each is imported when it is first used, so that a program
+can choose the settings of jax before jax is there.
+"""
+
+import ast
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "CONTROLLERS",
-    "MODELS",
-    "OUTPUTS",
-    "RECIPES",
-    "SPACES",
-    "TASKS",
-    "WEIGHTINGS",
-    "Access",
-    "Affine",
-    "Batch",
-    "Cell",
-    "Chart",
-    "Design",
-    "EmbeddedKeySpace",
-    "Evaluation",
-    "Gate",
-    "Head",
-    "HeadTrace",
-    "InversePower",
-    "InverseSquare",
-    "KeySpace",
-    "LSTMCell",
-    "Layer",
-    "LieAccess",
-    "Machine",
-    "MachineTrace",
-    "Memory",
-    "MemoryCell",
-    "MemoryLayer",
-    "ModelConfig",
-    "Output",
-    "Plane",
-    "RandomAccess",
-    "Reach",
-    "Rotation",
-    "Run",
-    "Score",
-    "Scores",
-    "Softmax",
-    "Sphere",
-    "Task",
-    "Trace",
-    "TrainConfig",
-    "Vocabulary",
-    "Weighting",
-    "answer_loss",
-    "build_cell",
-    "build_machine",
-    "configure",
-    "evaluate",
-    "evaluate_batches",
-    "init_states",
-    "load_tree",
-    "normalise",
-    "rmsprop",
-    "save_tree",
-    "score",
-    "straighten",
-    "train",
-    "unroll",
-    "unroll_scan",
-    "unroll_traced",
-    "with_memory",
-]
+
+def _read_homes() -> dict[str, str]:
+    """The module of every public name."""
+    stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    return {alias.name: str(node.module) for node in imports for alias in node.names}
+
+
+_HOMES = _read_homes()
+__all__ = [*sorted(_HOMES)]  # noqa: PLE0604 # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, or a folder of the package."""
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    elif not name.startswith("_") and find_spec(f"{__name__}.{name}"):
+        value = import_module(f"{__name__}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -10,7 +10,7 @@ import numpy as np
 def require_positive(**sizes: int) -> None:
     """Every size has to be a whole number of at least 1."""
     for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1:
             raise ValueError(f"{name} must be a whole number of at least 1, got {size!r}")
 
 

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 KEEPING = {"MMAP_THRESHOLD": (-3, 32 << 20), "TRIM_THRESHOLD": (-1, 1 << 30)}
 """Settings of glibc's allocator, with the numbers that `mallopt` knows them by: freed memory is
@@ -21,6 +22,28 @@ SINGLE = {
     **{f"MALLOC_{name}_": str(size) for name, (_, size) in KEEPING.items()},
 }
 """The environment of a process with one thread, which keeps its memory."""
+
+
+def choose_environment() -> None:
+    """Of the `lantm` program and of the processes it starts, before jax is imported.
+
+    It computes with one thread, so that a command gives the same numbers on any number of cores.
+    Compiled programs are kept, so that a second start is quick. What the user has set stays.
+    """
+    for name, value in {**ONE_THREAD, **kept_programs()}.items():
+        os.environ.setdefault(name, value)
+
+
+def kept_programs() -> dict[str, str]:
+    """The settings of jax that keep compiled programs; none where there is no place for them."""
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:  # no HOME, and a user whom the system does not know
+        return {}
+    return {
+        "JAX_COMPILATION_CACHE_DIR": str(folder / "lantm"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",  # a start compiles dozens of quick ones
+    }
 
 
 def keep_memory() -> None:
@@ -48,3 +71,18 @@ def one_core(core: int = 0) -> Iterator[None]:
 def cores() -> list[int]:
     """Those that may be used; the last one, which systems use least, comes first."""
     return sorted(os.sched_getaffinity(0), reverse=True)
+
+
+def visible_gpus() -> list[str]:
+    """The graphics processors that may be used, by the names that CUDA has for them."""
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is not None:
+        return [name.strip() for name in chosen.split(",") if name.strip()]
+    files = Path("/dev").glob("nvidia[0-9]*")
+    return sorted((file.name.removeprefix("nvidia") for file in files), key=int)
+
+
+def own_gpu(slot: int) -> dict[str, str]:
+    """The environment of one process of several, where there are several graphics processors."""
+    gpus = visible_gpus()
+    return {"CUDA_VISIBLE_DEVICES": gpus[slot % len(gpus)]} if len(gpus) > 1 else {}

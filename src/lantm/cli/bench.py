@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Column, Table
 
-import lantm
-from lantm.cli.common import Add, say
+from lantm.cli.common import Add, picture_file, require_writable, say
 from lantm.errors import require_positive
+from lantm.studies import benchmark
 from lantm.studies.benchmark import (
     Case,
     Measurement,
@@ -23,7 +23,7 @@ from lantm.studies.benchmark import (
 from lantm.studies.benchmark.cases import MODELS
 from lantm.studies.benchmark.report import HEADER, markdown, remarks, table
 
-TORCH_FILE = Path(lantm.__file__).parents[2] / "benchmarks" / "torch_lantm.py"
+TORCH_FILE = Path(benchmark.__file__).parent / "yardstick" / "torch_lantm.py"
 LENGTHS = 33, 64, 128, 256, 512, 1024
 QUICK = 33, 64
 REPEATS = 3
@@ -38,7 +38,7 @@ def add(command: Add) -> None:
     )
     bench.add_argument("--repetitions", type=int, default=5, help="turns of all [5]")
     bench.add_argument(
-        "--torch", metavar="FILE", default=TORCH_FILE, help="[benchmarks/torch_lantm.py]"
+        "--torch", metavar="FILE", default=TORCH_FILE, help="another PyTorch program [ours]"
     )
     bench.add_argument("--json", metavar="FILE", help="write the measurements there")
     bench.add_argument("--plot", metavar="FILE", help="draw time and memory against length there")
@@ -50,6 +50,7 @@ def add(command: Add) -> None:
 
 def run_bench(found: argparse.Namespace) -> int:
     console = Console()
+    plot = picture_file(found.plot) if found.plot else None
     rows = load_rows(found.saved) if found.saved else measure(found, console)
     if found.markdown:
         print(markdown(rows))
@@ -60,8 +61,9 @@ def run_bench(found: argparse.Namespace) -> int:
         console.print(shown)
         for remark in remarks(rows):
             say(console, remark)
-    if found.plot:
-        draw(rows, found.plot)
+    if plot:
+        draw(rows, plot)
+        say(console, f"plot: {plot}")
     return 0
 
 
@@ -69,8 +71,8 @@ def measure(found: argparse.Namespace, console: Console) -> list[Measurement]:
     """All cases, one after the other; what is finished is written at once."""
     require_positive(repetitions=found.repetitions)
     cases = choose(found)
-    for file in filter(None, (found.json, found.plot)):
-        Path(file).touch()  # one that cannot be written is refused before anything is measured
+    if found.json:
+        require_writable(Path(found.json))
     missing = why_no_torch(Path(found.torch))
     if missing:
         say(console, f"torch is left out: {missing}")

@@ -1,10 +1,18 @@
 """What several commands print."""
 
 import argparse
+import errno
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from rich.console import Console
+
+from lantm.errors import require_one_of
+
+FAILED = 1
+"""The exit code of a command that was right and did not succeed."""
 
 Run: TypeAlias = Callable[[argparse.Namespace], int]
 """What a command does; returns its exit code."""
@@ -15,6 +23,24 @@ Add: TypeAlias = Callable[[str, Run, str], argparse.ArgumentParser]
 def say(console: Console, text: str) -> None:
     """One line as it is, however wide the terminal and whatever brackets it has."""
     console.print(text, soft_wrap=True, markup=False, highlight=False)
+
+
+def picture_file(name: str) -> Path:
+    """Where a picture will be: PNG if no suffix says otherwise; refused if it cannot be."""
+    from matplotlib.backend_bases import FigureCanvasBase  # noqa: PLC0415 - slow, and not for all
+
+    path = Path(name) if Path(name).suffix else Path(f"{name}.png")
+    require_one_of(f"suffix of {path}", path.suffix[1:].lower(), FigureCanvasBase.filetypes)
+    require_writable(path)
+    return path
+
+
+def require_writable(path: Path) -> None:
+    """A file can be made there, as far as its folder says."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
 
 def accuracies(row: dict[str, Any]) -> tuple[float, float]:

@@ -3,7 +3,8 @@
 import argparse
 from typing import Any
 
-from lantm.cli.common import Add
+from lantm.cli.common import Add, picture_file
+from lantm.errors import require_one_of
 from lantm.inspection.figures import FIGURES, animate, draw
 
 SETTINGS = ("size", "seed", "fps", "checkpoint", "multiples", "examples")
@@ -37,7 +38,8 @@ def option(parser: argparse.ArgumentParser, name: str, kind: type, text: str, **
 
 
 def run_figure(found: argparse.Namespace) -> int:
-    path = found.out or f"{found.name}.png"
+    require_one_of("figure", found.name, FIGURES)
+    path = picture_file(found.out or found.name)
     draw(found.name, found.run, **given(found)).savefig(path, dpi=120)
     print(f"figure: {path}")
     return 0

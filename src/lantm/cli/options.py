@@ -7,7 +7,7 @@ import sys
 import typing
 from typing import Any, NoReturn
 
-from lantm.training.settings import field_docs, plain_type, reader
+from lantm.settings import field_docs, plain_type, reader
 
 
 class Parser(argparse.ArgumentParser):

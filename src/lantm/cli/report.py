@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from lantm.cli.common import Add
+from lantm.cli.common import Add, picture_file
 from lantm.errors import require_one_of
 from lantm.studies.report import (
     FORMATS,
@@ -48,8 +48,9 @@ def run_report(found: argparse.Namespace) -> int:
     if found.grid:
         results = of_grid(results, found.grid)
     if found.heatmap:
-        draw_differences(best(results)).savefig(found.heatmap, dpi=120)
-        print(f"heat map: {found.heatmap}")
+        picture = picture_file(found.heatmap)
+        draw_differences(best(results)).savefig(picture, dpi=120)
+        print(f"heat map: {picture}")
     if found.update:
         page = Path(found.update)
         page.write_text(update_page(page.read_text(), results, found.checkpoint))

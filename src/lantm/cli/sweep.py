@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lantm.cli.common import Add, accuracies, say
+from lantm.interrupts import Stopped
 from lantm.studies.results import Row, add_results, collect, merge, read_results, result_row
 from lantm.studies.sweep.engines import Engine, available_cores, make_engine, require_engine
 from lantm.studies.sweep.grids import GRIDS, LIE_MODELS, find_grid, parse_settings
@@ -20,7 +21,7 @@ from lantm.studies.sweep.schedule import Rates, Sweep, last_row
 from lantm.training.config import TrainConfig
 from lantm.training.evaluation import percent
 from lantm.training.runs import Run, zoo_names
-from lantm.training.trainer import INTERRUPTED, open_stream
+from lantm.training.trainer import open_stream
 
 SHARES = ("coarse", "validation_coarse")
 
@@ -82,9 +83,9 @@ def run_sweep(found: argparse.Namespace) -> int:
     try:
         with overview(sweep, engine, console) as (on_row, on_poll):
             sweep.train(engine, on_row=on_row, on_poll=on_poll)
-    except KeyboardInterrupt:
+    except Stopped as stopped:
         say(console, f"stopped and saved ({standing(sweep)}); the same command goes on")
-        return INTERRUPTED
+        return stopped.exit_code
     say(console, f"{standing(sweep)}; for tables: lantm report {results}")
     return 0
 

@@ -1,7 +1,9 @@
 """lantm train"""
 
 import argparse
+import shlex
 import sys
+import time
 from functools import partial
 from typing import Any
 
@@ -10,17 +12,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from lantm.cli.common import Add, accuracies, say
+from lantm.cli.common import FAILED, Add, accuracies, say
 from lantm.cli.options import add_options, given_options
-from lantm.inspection.figures import draw
+from lantm.interrupts import Stopped, if_stopped
 from lantm.machines.models import ModelConfig
 from lantm.tasks import TASKS
 from lantm.training.config import RECIPES, TrainConfig, configure
 from lantm.training.evaluation import percent
 from lantm.training.runs import Run
-from lantm.training.trainer import INTERRUPTED, NonFiniteError, Progress, finish, open_stream
-
-FAILED = 1
+from lantm.training.trainer import NonFiniteError, Progress, finish, open_stream
 
 
 def add(command: Add) -> None:
@@ -51,16 +51,27 @@ def run_train(found: argparse.Namespace) -> int:
         open_stream(config)  # a bad data file is refused before there is a run
         run = Run.create(config, found.out)
     say(console, f"run directory: {run.path}")
+    if not run.is_finished:
+        say(console, "compiling, which takes about 20 s the first time")
     try:
-        train_with_bar(run, console)
-    except KeyboardInterrupt:
-        say(console, f"stopped and saved; go on with: lantm train --resume {run.path}")
-        return INTERRUPTED
+        with if_stopped(lambda: f"stopped; {standing(run)}"):
+            train_with_bar(run, console)
+            show_outcome(run, console)
+    except Stopped as stopped:
+        say(console, f"stopped; {standing(run)}")
+        return stopped.exit_code
     except NonFiniteError as error:
         print(f"lantm: {error}; the last good checkpoint is in {run.path}", file=sys.stderr)
         return FAILED
-    show_outcome(run, console)
     return 0
+
+
+def standing(run: Run) -> str:
+    """What is kept of a run, and how to go on with it."""
+    if run.saved is None:
+        return "nothing saved yet"
+    resume = f"lantm train --resume {shlex.quote(str(run.path))}"
+    return f"saved at batch {run.saved}; go on with: {resume}"
 
 
 def train_with_bar(run: Run, console: Console) -> None:
@@ -77,7 +88,11 @@ def train_with_bar(run: Run, console: Console) -> None:
         blank: dict[str, Any] = {"loss": "-", "right": "-", "far": "-", "rate": "-"}
         task = bar.add_task(run.config.task, total=run.config.batches, **blank)
 
+        begun = time.monotonic()
+
         def on_progress(progress: Progress) -> None:
+            if not bar.tasks[0].completed:
+                say(console, f"first update after {time.monotonic() - begun:.0f} s")
             row, speed = progress.row, bar.tasks[0].speed
             shown: dict[str, Any] = {"rate": f"{32 * speed:.0f}"} if speed else {}
             if row is not None:
@@ -100,6 +115,8 @@ def format_row(row: dict[str, Any]) -> str:
 
 def show_outcome(run: Run, console: Console) -> None:
     """The scores, a picture, and where everything is."""
+    from lantm.inspection.figures import draw  # noqa: PLC0415 - Matplotlib slows the start down
+
     result = run.result or {}
     table = Table("checkpoint", "size", "fine", "coarse", title=f"{run.config.task}, test set")
     for row in result["test"]:

@@ -2,7 +2,7 @@
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -27,6 +27,10 @@ class Stream(Protocol):
 
     def size(self, index: int) -> int:
         """How large the problems of a batch are, without making them."""
+        ...
+
+    def longest(self) -> tuple[int, int]:
+        """The most time steps that an input has, and an answer, in any batch."""
         ...
 
 
@@ -56,6 +60,9 @@ class TaskStream:
 
     def size(self, index: int) -> int:
         return self._draw_size(index)[1]
+
+    def longest(self) -> tuple[int, int]:
+        return longest(one_of_each_size(self.task, self.multiple))
 
     def __getitem__(self, index: int) -> Batch:
         rng, size = self._draw_size(index)
@@ -102,6 +109,9 @@ class GrowingStream:
     def size(self, index: int) -> int:
         return self.stream.size(self._position(index))
 
+    def longest(self) -> tuple[int, int]:
+        return self.stream.longest()
+
     def __getitem__(self, index: int) -> Batch:
         return self.stream[self._position(index)]
 
@@ -111,6 +121,17 @@ class GrowingStream:
         share = 0.1 + 0.9 * index / self.updates
         among = math.ceil(share * len(self.by_size))
         return int(self.by_size[np.random.default_rng((self.seed, index)).integers(among)])
+
+
+def one_of_each_size(task: Task, multiple: int = 1) -> list[Batch]:
+    """A problem of every size; the largest one need not have the longest answer."""
+    return [task.sample(np.random.default_rng(0), size, 1) for size in task.sizes(multiple)]
+
+
+def longest(batches: Iterable[Batch]) -> tuple[int, int]:
+    """The most time steps of an input, and of an answer."""
+    inputs, answers = zip(*((b.inputs.shape[1], b.answers.shape[1]) for b in batches), strict=True)
+    return max(inputs), max(answers)
 
 
 def training_stream(task: Task, regime: str, seed: int) -> TaskStream:
@@ -158,4 +179,9 @@ def buckets(longest: int, count: int = 4) -> list[int]:
 
 def bucket(length: int, edges: Sequence[int]) -> int:
     """The least of the edges that has room."""
+    if length > edges[-1]:
+        raise ValueError(
+            f"a problem has {length} time steps, {edges[-1]} is the most expected: "
+            "all problems of one size must be equally long"
+        )
     return next(edge for edge in edges if edge >= length)

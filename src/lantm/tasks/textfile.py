@@ -12,6 +12,7 @@ import numpy as np
 
 from lantm.tasks import Batch, Double, InterleavedAdd, Task
 from lantm.tasks.arithmetic import add
+from lantm.tasks.streams import longest, one_of_each_size
 from lantm.tasks.vocabulary import Vocabulary
 
 Example = tuple[np.ndarray, np.ndarray]
@@ -26,7 +27,7 @@ class FileStream:
     """The batches of a file, as a stream; neighbours of one size on one line are one batch."""
 
     def __init__(self, path: str | Path, task: Task):
-        self.batches = read_batches(path, task)
+        self.task, self.batches = task, read_batches(path, task)
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -36,6 +37,10 @@ class FileStream:
 
     def size(self, index: int) -> int:
         return self[index].inputs.shape[1]
+
+    def longest(self) -> tuple[int, int]:
+        """Of the task's own sizes too, so that all runs of a task share compiled programs."""
+        return longest([*self.batches, *one_of_each_size(self.task)])
 
 
 def read_batches(path: str | Path, task: Task) -> list[Batch]:

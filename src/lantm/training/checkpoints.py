@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-import tempfile
+import secrets
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -85,6 +85,12 @@ def read_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, str]
     return found, said
 
 
+def read_metadata(path: str | Path) -> dict[str, str]:
+    """What a file says beside its arrays."""
+    with safe_open(path, framework="numpy") as file:
+        return file.metadata() or {}
+
+
 def named_arrays(tree: PyTree) -> dict[str, Shaped]:
     """Every array of a tree under its path, such as `cell.access.read.initial_key`."""
     leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, is_shaped))
@@ -107,15 +113,15 @@ def checksum(arrays: dict[str, np.ndarray]) -> str:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write under a temporary name, sync, rename: a crash leaves the old file or the new one."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
-        try:
+    temporary = path.with_name(f"{path.name}{secrets.token_hex(4)}")
+    try:
+        with temporary.open("xb") as file:  # with the mode that the user's umask asks for
             file.write(content)
             file.flush()
-            os.fchmod(file.fileno(), 0o644)  # a temporary file begins as nobody else's to read
             os.fsync(file.fileno())
-            os.replace(file.name, path)
-        except BaseException as error:
-            os.unlink(file.name)
-            if isinstance(error, OSError):  # a full disk, say: name the file
-                raise OSError(error.errno, error.strerror, str(path)) from None
-            raise
+        os.replace(temporary, path)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):  # a full disk, say: name the file
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        raise

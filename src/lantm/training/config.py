@@ -9,14 +9,27 @@ from typing import Any
 
 from lantm.errors import require_one_of, require_positive
 from lantm.machines.models import ModelConfig
+from lantm.settings import UNSET, canonical_fields
 from lantm.tasks import TASKS
 from lantm.tasks.streams import REGIMES
 from lantm.training.optimiser import OPTIMISERS
-from lantm.training.settings import UNSET
 
 INITIALISATIONS = ("fan_in", "uniform", "straight")
-LATER = {"weight_noise": 0.0}
-"""Settings that earlier runs do not name, with the values they had; digests leave these out."""
+FIRST_FIELDS = frozenset(
+    {
+        *("task", "model", "regime", "data", "growth", "seed", "batches", "optimiser", "lr"),
+        *("decay_delay", "clip", "averaging", "init", "forget_bias", "validate_every"),
+        *("validate_from", "validation_examples", "test_examples", "keep_all"),
+        *("space", "hidden_size", "layers", "embedding_size", "memory_width", "key_size"),
+        *("sharpen", "action_interpolation", "read_gate_bias", "write_gate_bias"),
+        *("read_action_gate_bias", "write_action_gate_bias", "initial_strength_bias"),
+    }
+)
+"""The settings, the model's among them, that every digest has. This set never changes.
+
+A field that came later is in the digest only where it is not at its default, so that runs from
+before are still found. Its default is what those runs had, and stays; a recipe may set another.
+"""
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,9 @@ class TrainConfig:
     """Keep the weights of every checkpoint, for animations."""
 
     def __post_init__(self) -> None:
+        model = dataclasses.replace(self.model, **canonical_fields(self.model))
+        for name, value in {**canonical_fields(self), "model": model}.items():
+            object.__setattr__(self, name, value)
         require_one_of("task", self.task, TASKS)
         require_one_of("regime", self.regime, REGIMES)
         require_one_of("init", self.init, INITIALISATIONS)
@@ -77,13 +93,13 @@ class TrainConfig:
             require_positive(**{name: getattr(self, name)})
         require_positive(validation=self.validation_examples, test=self.test_examples)
         for name, value in (("seed", self.seed), ("decay_delay", self.decay_delay or 0)):
-            if not isinstance(value, int) or value < 0:
+            if value < 0:
                 raise ValueError(f"{name} must be a whole number from 0, got {value!r}")
         for name in ("lr", "clip"):
             value = getattr(self, name)
-            if not 0 < value < float("inf"):
+            if value <= 0:
                 raise ValueError(f"{name} must be a number above 0, got {value!r}")
-        if not 0 <= self.weight_noise < float("inf"):
+        if self.weight_noise < 0:
             raise ValueError(f"weight_noise must be a number from 0, got {self.weight_noise!r}")
         for name in ("averaging", "growth"):
             value = getattr(self, name)
@@ -100,17 +116,16 @@ class TrainConfig:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "TrainConfig":
-        model = ModelConfig(**values["model"])
-        return cls(**{**LATER, **values, "model": model})
+        """What `to_dict` gave, also before the later fields were there."""
+        missing = FIRST_FIELDS - values.keys() - values["model"].keys()
+        if missing:
+            raise KeyError(*sorted(missing))
+        return cls(**{**values, "model": ModelConfig(**values["model"])})
 
     @property
     def digest(self) -> str:
         """Eight hexadecimal digits that differ for every config."""
-        settings = self.to_dict()
-        for name, former in LATER.items():
-            if settings[name] == former:
-                del settings[name]
-        text = json.dumps(settings, sort_keys=True)
+        text = json.dumps(identity(self), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     @property
@@ -137,6 +152,17 @@ class TrainConfig:
     def name(self) -> str:
         """The name of the run's directory."""
         return f"{self.task}-{self.model.model}-{self.regime}-seed{self.seed}-{self.digest}"
+
+
+def identity(config: Any) -> dict[str, Any]:
+    """The settings that tell a config from all others; see `FIRST_FIELDS`."""
+    values = {
+        field.name: getattr(config, field.name)
+        for field in dataclasses.fields(config)
+        if field.name in FIRST_FIELDS or getattr(config, field.name) != field.default
+    }
+    nested = {name: identity(v) for name, v in values.items() if dataclasses.is_dataclass(v)}
+    return values | nested
 
 
 RECIPES: dict[str, dict[str, Any]] = {

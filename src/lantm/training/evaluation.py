@@ -12,7 +12,7 @@ from jaxtyping import Array, Int
 from lantm.errors import require_positive
 from lantm.machines.seq2seq import Machine, counted
 from lantm.tasks import Batch
-from lantm.tasks.streams import Padded, bucket, buckets, pad
+from lantm.tasks.streams import Padded, bucket, buckets, longest, pad
 
 CHUNK = 160
 """Problems evaluated at once."""
@@ -47,9 +47,7 @@ def evaluate_batches(machine: Machine, batches: Sequence[Batch]) -> Evaluation:
     """Greedy answers to all problems, scored."""
     require_positive(batches=len(batches))
     parameters, rest = eqx.partition(machine, eqx.is_array)
-    longest = max(batch.inputs.shape[1] for batch in batches)
-    steps = max(batch.answers.shape[1] for batch in batches)
-    edges = buckets(longest, 2), buckets(steps, 2)
+    edges = [buckets(length, 2) for length in longest(batches)]
     lengths, right = [], []
     for chunk in _chunks(batches, *edges):
         count = len(chunk.inputs)

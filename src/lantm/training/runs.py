@@ -95,6 +95,11 @@ class Run:
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged: {error!r}") from None
 
+    @property
+    def is_finished(self) -> bool:
+        """Trained to the end and tested; one that failed may be tried again."""
+        return self.result is not None and self.result["status"] == "finished"
+
     def metrics(self) -> Iterator[dict[str, Any]]:
         """One row for every logged batch; a line cut off by a crash is left out."""
         path = self.path / "metrics.jsonl"
@@ -122,6 +127,12 @@ class Run:
         """The checkpoints of training that were kept, by number."""
         names = (path.stem for path in (self.path / "weights").glob("*.safetensors"))
         return sorted((name for name in names if name.isdigit()), key=int)
+
+    @property
+    def saved(self) -> int | None:
+        """The batch of the newest checkpoint to resume from, if there is one."""
+        files = (self.path / "checkpoints").glob("*.safetensors")
+        return max((int(file.stem) for file in files if file.stem.isdigit()), default=None)
 
     def write_json(self, name: str, value: Any) -> None:
         write_atomically(self.path / name, (json.dumps(value, indent=2) + "\n").encode())

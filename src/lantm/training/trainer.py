@@ -1,11 +1,8 @@
 """Training: from a config to a run with a trained machine."""
 
 import json
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +16,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from lantm.initialise import redraw_uniform
+from lantm.interrupts import deferred_signals
 from lantm.machines.models import build_machine
 from lantm.machines.seq2seq import Machine, answer_loss, score
 from lantm.machines.straight import straighten
@@ -34,7 +32,7 @@ from lantm.tasks.streams import (
     training_stream,
 )
 from lantm.tasks.textfile import FileStream
-from lantm.training.checkpoints import load_tree, save_tree, write_atomically
+from lantm.training.checkpoints import load_tree, read_metadata, save_tree, write_atomically
 from lantm.training.config import TrainConfig
 from lantm.training.evaluation import Evaluation, evaluate_batches
 from lantm.training.optimiser import OPTIMISERS
@@ -42,8 +40,8 @@ from lantm.training.runs import Run, evaluate
 
 LOG_EVERY = 100
 KEPT_CHECKPOINTS = 2
-INTERRUPTED = 130
-"""The exit code of a program that Ctrl-C ended."""
+NOISE = 0x6E6F6973
+"""The purpose of a stream of random numbers, as a number that no split has."""
 
 
 class TrainingState(NamedTuple):
@@ -95,7 +93,7 @@ def finish(
 
     A finished run is returned as it is; one that another process trains is refused.
     """
-    if run.result is None or run.result["status"] == "failed":
+    if not run.is_finished:
         with run.held():
             run.write_json("result.json", train_and_test(run, on_progress, on_notice))
     return run
@@ -106,13 +104,12 @@ def train_and_test(
 ) -> dict[str, Any]:
     """The result of a run; an error of numbers is recorded before it is raised."""
     trainer = Trainer(run, on_notice)
-    started = time.monotonic()
     try:
         trainer.run_to_end(on_progress)
     except NonFiniteError as error:
         run.write_json("result.json", {"status": "failed", "error": str(error)})
         raise
-    seconds = round(time.monotonic() - started, 1)
+    seconds = round(trainer.seconds, 1)
     scores = [score.to_dict() for score in evaluate(run, examples=run.config.test_examples)]
     for row in scores:
         del row["by_length"]
@@ -131,11 +128,7 @@ class Trainer:
         optimiser = OPTIMISERS[self.config.optimiser]
         self.optimiser = optimiser(learning_rate(self.config), clip=self.config.clip)
         self.update = jax.jit(partial(update, self.config, self.optimiser, self.rest))
-        longest = [self.task.sample(np.random.default_rng(0), self.task.largest, 1)]
-        longest += [self.stream[i] for i in range(len(self.stream))] if self.config.data else []
-        self.edges = tuple(
-            buckets(max(part.shape[1] for part in parts), 2) for parts in zip(*longest, strict=True)
-        )
+        self.edges = [buckets(length, 2) for length in self.stream.longest()]
         self.validation = evaluation_batches(
             self.task, "validation", 2, self.config.validation_examples
         )
@@ -147,21 +140,32 @@ class Trainer:
             jnp.zeros(4),
             jnp.array([-1.0, -1.0]),
         )
+        self.begun = time.monotonic()
         self.state = self.restore(fresh, on_notice)
 
+    @property
+    def seconds(self) -> float:
+        """Of training so far, those before the last checkpoint included."""
+        return time.monotonic() - self.begun
+
     def run_to_end(self, on_progress: Callable[[Progress], None]) -> None:
-        """Update, log, validate and save until all batches are done; Ctrl-C saves first."""
+        """Update, log, validate and save until all batches are done; a signal saves first."""
         done = int(self.state.batch)
-        with deferred_interrupt() as check_interrupt:
+        if done == self.config.batches:
+            return
+        loss = self.step(done)  # compiles; a signal that ends it loses nothing
+        with deferred_signals() as check_signals:
             try:
-                while done < self.config.batches:
-                    loss = self.step(done)
+                while True:
                     done += 1
                     row = self.log(done) if self.is_logged(done) else None
                     if self.is_validated(done):
                         self.save()
                     on_progress(Progress(done, loss, row))
-                    check_interrupt()
+                    check_signals()
+                    if done == self.config.batches:
+                        return
+                    loss = self.step(done)
             except KeyboardInterrupt:
                 self.save()
                 raise
@@ -169,8 +173,8 @@ class Trainer:
     def step(self, index: int) -> float:
         """One update with the batch of that number."""
         batch = self.stream[index]
-        sizes = (part.shape[1] for part in batch)
-        padded = pad([batch], *map(bucket, sizes, self.edges))
+        lengths = [part.shape[1] for part in batch]
+        padded = pad([batch], *map(bucket, lengths, self.edges))
         self.state, loss = self.update(
             self.state, padded.inputs, padded.input_lengths, padded.answers, padded.answer_lengths
         )
@@ -204,10 +208,10 @@ class Trainer:
         self.require_finite()
         machine: Machine = eqx.combine(self.state.average, self.rest)
         found = evaluate_batches(machine, self.validation)
-        now = [found.coarse, found.fine]
+        now = jnp.array([found.coarse, found.fine])  # to be compared in the precision of the best
         said = {"config": self.run.digest, "batch": str(done)}
-        if now >= self.state.best.tolist():
-            self.state = self.state._replace(best=jnp.array(now))
+        if now.tolist() >= self.state.best.tolist():
+            self.state = self.state._replace(best=now)
             save_tree(self.run.weights_path("best"), machine, said)
         save_tree(self.run.weights_path("last"), machine, said)
         if self.config.keep_all:
@@ -225,7 +229,8 @@ class Trainer:
         self.require_finite()
         done = int(self.state.batch)
         folder = self.run.path / "checkpoints"
-        save_tree(folder / f"{done:06d}.safetensors", self.state, {"config": self.run.digest})
+        said = {"config": self.run.digest, "seconds": f"{self.seconds:.1f}"}
+        save_tree(folder / f"{done:06d}.safetensors", self.state, said)
         for old in sorted(folder.glob("*.safetensors"), key=by_number)[:-KEPT_CHECKPOINTS]:
             old.unlink()
 
@@ -238,6 +243,7 @@ class Trainer:
         for path in sorted(found, key=by_number, reverse=True):
             try:
                 state = load_tree(path, fresh, {"config": self.run.digest})
+                self.begun -= float(read_metadata(path).get("seconds", 0))
                 break
             except ValueError as error:
                 on_notice(f"stepping over a checkpoint: {error}")
@@ -251,30 +257,6 @@ class Trainer:
 def by_number(path: Path) -> tuple[int, str]:
     """The order of checkpoints, also where numbers outgrow their six digits."""
     return len(path.stem), path.stem
-
-
-@contextmanager
-def deferred_interrupt() -> Iterator[Callable[[], None]]:
-    """Ctrl-C waits for the next check, so that it cuts no step in two. A second one does not."""
-    asked: list[bool] = []
-
-    def remember(signum: int, frame: Any) -> None:
-        if asked:
-            raise SystemExit(128 + signum)
-        asked.append(True)
-
-    def check() -> None:
-        if asked:
-            raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield check
-        return
-    before = signal.signal(signal.SIGINT, remember)
-    try:
-        yield check
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def open_stream(config: TrainConfig) -> Stream:
@@ -335,8 +317,8 @@ def update(
 
     shaken = state.parameters
     if config.weight_noise:
-        key = jax.random.fold_in(jax.random.key(config.seed), state.batch)
-        shaken = add_noise(shaken, config.weight_noise / config.batches * state.batch, key)
+        scale = config.weight_noise / config.batches * state.batch
+        shaken = add_noise(shaken, scale, noise_key(config.seed, state.batch))
     (loss, logits), grads = jax.value_and_grad(loss_of, has_aux=True)(shaken)
     updates, optimiser_state = optimiser.update(grads, state.optimiser)
     parameters = optax.apply_updates(state.parameters, updates)
@@ -345,6 +327,13 @@ def update(
     tally = state.tally + jnp.stack([loss, scores.fine, scores.coarse, jnp.ones_like(loss)])
     new = TrainingState(parameters, average, optimiser_state, state.batch + 1, tally, state.best)
     return new, loss
+
+
+def noise_key(seed: int, batch: Int[Array, ""] | int) -> PRNGKeyArray:
+    """A key of its own for every batch. Those of the initial parameters come from two splits of
+    the seed's key, which are what folding in 0 and 1 would give.
+    """
+    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), NOISE), batch)
 
 
 def add_noise(parameters: PyTree, scale: Float[Array, ""], key: PRNGKeyArray) -> PyTree:

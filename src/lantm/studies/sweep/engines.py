@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from lantm.errors import require_one_of, require_positive
-from lantm.processes import SINGLE, one_core
+from lantm.interrupts import SIGNALS, exit_code
+from lantm.processes import SINGLE, one_core, own_gpu
 from lantm.studies.sweep.worker import work
-from lantm.training.trainer import INTERRUPTED
 
-CACHE = "JAX_COMPILATION_CACHE_DIR"
+CACHE = ("JAX_COMPILATION_CACHE", "JAX_PERSISTENT_CACHE")
+"""How the settings begin that say where and which compiled programs are kept."""
 LOG_FILE = "worker.log"
 
 
@@ -40,7 +41,7 @@ class Engine(Protocol):
 
 
 class Local:
-    """A process for each core of this machine."""
+    """A process for each core of this machine; graphics processors are shared out in turn."""
 
     def __init__(self, workers: int | None = None, file: str | None = None):
         self.slots = workers or available_cores()
@@ -48,19 +49,19 @@ class Local:
         self.processes: dict[Path, tuple[int, subprocess.Popen[bytes]]] = {}
 
     def start(self, folder: Path) -> None:
-        taken = {core for core, _ in self.processes.values()}
-        core = min(set(range(self.slots)) - taken)
+        taken = {slot for slot, _ in self.processes.values()}
+        slot = min(set(range(self.slots)) - taken)
         words = [sys.executable, "-m", "lantm.studies.sweep.worker", str(folder)]
-        with one_core(core), (folder / LOG_FILE).open("wb") as log:
+        with one_core(slot), (folder / LOG_FILE).open("wb") as log:
             process = subprocess.Popen(  # noqa: S603 - no shell, our own program
                 words if self.file is None else [*words, self.file],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **SINGLE},
+                env={**os.environ, **SINGLE, **own_gpu(slot)},
                 process_group=0,  # Ctrl-C in a terminal reaches only the sweep
             )
-        self.processes[folder] = core, process
+        self.processes[folder] = slot, process
 
     def ended(self) -> list[tuple[Path, str | None]]:
         over = {f: p.returncode for f, (_, p) in self.processes.items() if p.poll() is not None}
@@ -90,12 +91,12 @@ def close(process: subprocess.Popen[bytes]) -> None:
 
 def cause_of_death(folder: Path, code: int) -> str | None:
     """Why a process ended that should not have."""
-    if code in (0, INTERRUPTED):
+    if code in (0, *map(exit_code, SIGNALS)):
         return None
     if code < 0:
         return f"killed by {signal.Signals(-code).name}"
     lines = (folder / LOG_FILE).read_text(errors="replace").splitlines()
-    return lines[-1] if lines else f"exit code {code}"
+    return f"{lines[-1]} (see {LOG_FILE})" if lines else f"exit code {code}"
 
 
 class Ray:
@@ -113,7 +114,7 @@ class Ray:
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise ValueError(f"cannot use the Ray cluster {address}: {error}") from None
         self.ray, self.limit, self.file = ray, workers, file
-        cache = {CACHE: os.environ[CACHE]} if CACHE in os.environ else {}
+        cache = {name: text for name, text in os.environ.items() if name.startswith(CACHE)}
         # A run whose worker died is started again by the sweep, whichever engine it has.
         self.task: Any = ray.remote(
             num_cpus=1, max_retries=0, runtime_env={"env_vars": {**SINGLE, **cache}}

@@ -2,7 +2,6 @@
 
 import csv
 import tomllib
-import typing
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import product
@@ -11,9 +10,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from lantm.errors import require_one_of
 from lantm.machines.models import MODELS, ModelConfig
+from lantm.settings import UNSET, canonical, plain_type, reader, type_hints
 from lantm.tasks.streams import REGIMES
 from lantm.training.config import TrainConfig, configure
-from lantm.training.settings import UNSET, plain_type, reader
 
 LIE_MODELS = tuple(name for name, design in MODELS.items() if "space" in design.takes)
 CELL = ("task", "model", "regime")
@@ -177,18 +176,12 @@ def parse_setting(name: str, text: str) -> Any:
 def checked(name: str, value: Any) -> Any:
     """The value of a setting, if it is of its field's type."""
     hint = type_hint(name)
-    wanted = plain_type(hint)
-    if value == UNSET and wanted is not hint:
-        return None
-    if wanted is float and type(value) is int:
-        return float(value)
-    if type(value) is not wanted:
-        raise ValueError(f"{name} must be of type {wanted.__name__}, got {value!r}")
-    return value
+    unset = value == UNSET and plain_type(hint) is not hint
+    return canonical(name, None if unset else value, hint)
 
 
 def type_hint(name: str) -> Any:
     """Of a field of `TrainConfig` or of its model."""
-    hints = typing.get_type_hints(TrainConfig) | typing.get_type_hints(ModelConfig)
+    hints = type_hints(TrainConfig) | type_hints(ModelConfig)
     require_one_of("setting", name, sorted(hints))
     return hints[name]

@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from lantm.interrupts import deferred_signals
 from lantm.studies.results import GRID_FILE, Row, add_results, read_results, result_row
 from lantm.studies.sweep.engines import Engine
 from lantm.studies.sweep.worker import record_failure
@@ -59,22 +60,28 @@ class Sweep:
         for run in self.waiting:  # what failed is tried again; another sweep may have finished some
             if (run.result or {}).get("status") == "failed":
                 (run.path / "result.json").unlink()
-        try:
-            while self.waiting or self.running:
-                before = len(self.rows)
-                self.fill(engine)
-                for folder, problem in engine.ended():
-                    self.settle(self.running.pop(folder), problem)
-                new = self.rows[before:]
-                if new:
-                    add_results(self.results, new)
-                for row in new:
-                    on_row(row)
-                on_poll()
-                time.sleep(POLL_SECONDS)
-        finally:
-            engine.stop()
+        with deferred_signals() as check_signals:
+            try:
+                while self.waiting or self.running:
+                    for row in self.advance(engine):
+                        on_row(row)
+                    on_poll()
+                    check_signals()
+                    time.sleep(POLL_SECONDS)
+            finally:
+                engine.stop()
         return self.rows
+
+    def advance(self, engine: Engine) -> list[Row]:
+        """Start what there is room for; the rows of what has ended, kept among the results."""
+        before = len(self.rows)
+        self.fill(engine)
+        for folder, problem in engine.ended():
+            self.settle(self.running.pop(folder), problem)
+        new = self.rows[before:]
+        if new:
+            add_results(self.results, new)
+        return new
 
     def fill(self, engine: Engine) -> None:
         """Start what waits, as far as there is room; another sweep's runs go on waiting."""

@@ -6,13 +6,18 @@ python -m lantm.studies.sweep.worker RUN [FILE.py]
 import os
 import signal
 import sys
+import textwrap
 import threading
+import traceback
 
-from lantm.extensions import load_file
+from lantm.extensions import describe, load_file
+from lantm.interrupts import Stopped, watch_signals
 from lantm.training.runs import BusyError, Run
-from lantm.training.trainer import INTERRUPTED, finish
+from lantm.training.trainer import finish
 
 LONGEST_ERROR = 300
+ERROR_FILE = "error.log"
+"""In the directory of a run that failed: the whole traceback."""
 
 
 def work(folder: str, file: str | None = None) -> None:
@@ -22,14 +27,17 @@ def work(folder: str, file: str | None = None) -> None:
     run = Run.open(folder)
     try:
         finish(run)
+        (run.path / ERROR_FILE).unlink(missing_ok=True)
     except BusyError:
         pass
     except Exception as error:  # the other runs go on
-        record_failure(run, f"{type(error).__name__}: {error}")
+        (run.path / ERROR_FILE).write_text(traceback.format_exc())
+        short = textwrap.shorten(describe(error), LONGEST_ERROR, placeholder=" ...")
+        record_failure(run, f"{short} (see {ERROR_FILE})")
 
 
 def record_failure(run: Run, error: str) -> None:
-    run.write_json("result.json", {"status": "failed", "error": error[:LONGEST_ERROR]})
+    run.write_json("result.json", {"status": "failed", "error": error})
 
 
 def stop_with_parent() -> None:
@@ -39,11 +47,12 @@ def stop_with_parent() -> None:
 
 
 def main() -> None:
+    watch_signals()
     threading.Thread(target=stop_with_parent, daemon=True).start()
     try:
         work(*sys.argv[1:])
-    except KeyboardInterrupt:
-        raise SystemExit(INTERRUPTED) from None
+    except Stopped as stopped:
+        raise SystemExit(stopped.exit_code) from None
 
 
 if __name__ == "__main__":

@@ -4,6 +4,9 @@ One step after the other, autograd, memories joined to the earlier ones by `torc
 imports the library; `tests/test_bench.py` checks that it has the same logits and gradients.
 """
 
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# PyTorch is an optional extra.
+
 from collections.abc import Callable
 
 import torch

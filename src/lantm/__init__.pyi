@@ -1,0 +1,118 @@
+"""Neural memories whose heads move by Lie group actions."""
+
+from lantm.machines.cell import Cell, init_states, unroll
+from lantm.machines.layer import MemoryLayer
+from lantm.machines.lstm_cell import LSTMCell
+from lantm.machines.memory_cell import MemoryCell
+from lantm.machines.models import (
+    MODELS,
+    Design,
+    ModelConfig,
+    build_cell,
+    build_machine,
+    with_memory,
+)
+from lantm.machines.seq2seq import Machine, MachineTrace, Scores, answer_loss, score
+from lantm.machines.straight import straighten
+from lantm.memory import WEIGHTINGS, InversePower, InverseSquare, Memory, Softmax, Weighting
+from lantm.parts import (
+    CONTROLLERS,
+    OUTPUTS,
+    Access,
+    Gate,
+    Head,
+    HeadTrace,
+    Layer,
+    LieAccess,
+    Output,
+    RandomAccess,
+    Trace,
+)
+from lantm.parts.affine import Affine
+from lantm.spaces import (
+    SPACES,
+    Chart,
+    EmbeddedKeySpace,
+    KeySpace,
+    Plane,
+    Reach,
+    Rotation,
+    Sphere,
+    normalise,
+)
+from lantm.tasks import TASKS, Batch, Task, Vocabulary
+from lantm.training.checkpoints import load_tree, save_tree
+from lantm.training.config import RECIPES, TrainConfig, configure
+from lantm.training.evaluation import Evaluation, evaluate_batches
+from lantm.training.optimiser import rmsprop
+from lantm.training.runs import Run, Score, evaluate
+from lantm.training.trainer import train
+from lantm.unrolling.scan import unroll_scan, unroll_traced
+
+__version__: str
+
+__all__ = [
+    "CONTROLLERS",
+    "MODELS",
+    "OUTPUTS",
+    "RECIPES",
+    "SPACES",
+    "TASKS",
+    "WEIGHTINGS",
+    "Access",
+    "Affine",
+    "Batch",
+    "Cell",
+    "Chart",
+    "Design",
+    "EmbeddedKeySpace",
+    "Evaluation",
+    "Gate",
+    "Head",
+    "HeadTrace",
+    "InversePower",
+    "InverseSquare",
+    "KeySpace",
+    "LSTMCell",
+    "Layer",
+    "LieAccess",
+    "Machine",
+    "MachineTrace",
+    "Memory",
+    "MemoryCell",
+    "MemoryLayer",
+    "ModelConfig",
+    "Output",
+    "Plane",
+    "RandomAccess",
+    "Reach",
+    "Rotation",
+    "Run",
+    "Score",
+    "Scores",
+    "Softmax",
+    "Sphere",
+    "Task",
+    "Trace",
+    "TrainConfig",
+    "Vocabulary",
+    "Weighting",
+    "answer_loss",
+    "build_cell",
+    "build_machine",
+    "configure",
+    "evaluate",
+    "evaluate_batches",
+    "init_states",
+    "load_tree",
+    "normalise",
+    "rmsprop",
+    "save_tree",
+    "score",
+    "straighten",
+    "train",
+    "unroll",
+    "unroll_scan",
+    "unroll_traced",
+    "with_memory",
+]
