@@ -74,3 +74,14 @@ def quick_compilation():
 
 def is_lie(name: str) -> bool:
     return config(name).model in LIE
+
+
+def one_head(trace, axis):
+    """The trace of a machine with one read and one write head, without the axis for heads."""
+    heads = ("read", "write", "weights", "reading", "value", "strength")
+
+    def alone(phase):
+        parts = {name: getattr(phase, name) for name in heads}
+        return phase._replace(**jax.tree.map(lambda leaf: leaf.squeeze(axis), parts))
+
+    return trace._replace(encode=alone(trace.encode), decode=alone(trace.decode))

@@ -19,7 +19,7 @@ from lantm import cli
 from lantm.inspection.explorer import checkpoint_names, write_explorer
 from lantm.inspection.picture import trace_machine
 from lantm.tasks import Copy
-from spaces import quick_compilation  # noqa: F401
+from spaces import one_head, quick_compilation  # noqa: F401
 from test_cli import refused
 
 pytest_plugins = ["tiny"]
@@ -91,7 +91,8 @@ def problems(run):
 
 def traced(run, checkpoint="best"):
     inputs, answers = problems(run)
-    return trace_machine(run.machine(checkpoint), jnp.asarray(inputs), answers.shape[1])
+    trace = trace_machine(run.machine(checkpoint), jnp.asarray(inputs), answers.shape[1])
+    return one_head(trace, 2)
 
 
 # ---- the page

@@ -20,7 +20,7 @@ from lantm.inspection.figures import FIGURES, animate, draw, gallery
 from lantm.inspection.picture import READ, WRITE
 from lantm.training import runs
 from lantm.training.evaluation import Evaluation
-from spaces import quick_compilation  # noqa: F401
+from spaces import one_head, quick_compilation  # noqa: F401
 
 pytest_plugins = ["tiny"]
 
@@ -50,7 +50,7 @@ def traced(run, checkpoint="best"):
     inputs, answers = run.task.sample(np.random.default_rng(SEED), SIZE, 1)
     trace = run.machine(checkpoint).trace(jnp.asarray(inputs), answers.shape[1])
     right = (np.argmax(trace.logits[0], axis=-1) == answers[0]).sum()
-    return inputs[0], jax.tree.map(lambda a: np.asarray(a[0]), trace), right
+    return inputs[0], one_head(jax.tree.map(lambda a: np.asarray(a[0]), trace), 1), right
 
 
 def marks(axes):
