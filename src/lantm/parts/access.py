@@ -93,7 +93,8 @@ class Access(eqx.Module):
         """Move the heads and weigh the memories that exist so far."""
         movement, read, write = self.move(command, heads)
         weights = self.normalise(self.weigh(movement, slots))
-        return Addressing(self.settle(movement, weights, slots), weights, read, write)
+        heads = self.settle(movement, weights, slots)
+        return Addressing(heads, weights, read, write._replace(key=self.write_keys(movement)))
 
     def normalise(self, masses: Masses) -> Float[Array, "reads slots"]:
         """The weights of each reading."""

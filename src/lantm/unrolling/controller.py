@@ -66,6 +66,11 @@ def control(
     return tuple(new), tuple(pulls)
 
 
+def command_of(weights: Weights, states: States) -> Batched:
+    """What the last hidden state says."""
+    return states[-1].hidden @ weights.command.matrix + weights.command.bias[None]
+
+
 def uncontrol(
     transposed: Weights, pulls: tuple[Any, ...], after: Any, hidden: Batched
 ) -> tuple[Any, Batched, tuple[Batched, ...]]:

@@ -21,6 +21,7 @@ from lantm.unrolling.buffers import Buffers, Count, Writing
 from lantm.unrolling.controller import (
     States,
     Weights,
+    command_of,
     control,
     uncontrol,
     weight_gradients,
@@ -32,11 +33,11 @@ from lantm.unrolling.timed import (
     add,
     at,
     blank,
+    fill,
     flatten,
     for_all,
     pack,
     prepend,
-    reached,
     trips,
     unpack,
     zeros,
@@ -148,8 +149,20 @@ class Loop:
         end = run(weights, params, inputs, start, buffers, count, lengths)
         if self.write or not self.access.leaves_behind:
             return end
-        heads = catch_up(self.access, end.commands[:, :, self.skip :], end.carry.heads, lengths)
+        commands = end.commands[:, :, self.skip :]
+        if lengths is not None:
+            commands = fill(commands, trips(commands, lengths), self.first_command(weights, start))
+        heads = catch_up(self.access, commands, end.carry.heads, lengths)
         return end._replace(carry=end.carry._replace(heads=heads))
+
+    def first_command(self, weights: Weights, start: Carry) -> Batched:
+        """What the controller would tell the access at the very start.
+
+        It stands in for the commands of steps that were not made: an access may have no derivative
+        at the zeros that they left.
+        """
+        command = command_of(weights, start.controller)[:, self.skip :]
+        return jax.lax.stop_gradient(command)
 
     @property
     def writing(self) -> Writing:
@@ -211,7 +224,7 @@ class Loop:
         states, pulls = control(
             self.activates, weights, projected, before.reading, before.controller
         )
-        commands = states[-1].hidden @ weights.command.matrix + weights.command.bias[None]
+        commands = command_of(weights, states)
         movement = jax.vmap(partial(self.move, params))(commands[:, self.skip :], before.heads)
         if self.write:
             keys = jax.vmap(partial(self.write_keys, params))(movement)
@@ -267,8 +280,9 @@ class Loop:
         before: Carry = jax.tree.map(prepend, start, tape.after)
         steps = trips(tape.commands, lengths)
         commands, heads = tape.commands[:, :, self.skip :], before.heads
-        if lengths is not None:  # an access may have no derivative where a step left zeros
-            commands, heads = reached((commands, heads), steps)
+        if lengths is not None:
+            instead = self.first_command(weights, start), start.heads
+            commands, heads = fill((commands, heads), steps, instead)
         known = Known(
             cotangent.hidden,
             cotangent.readings,
@@ -296,7 +310,7 @@ class Loop:
         loop = carry, cotangent.buffers, zeros(params), blank(tape.commands, kept)
         carry, buffers, d_params, record = jax.lax.fori_loop(0, steps, body, loop)
         d_z, d_commands, d_movements = unpack(record, kept)
-        d_params = add(d_params, self.unmove_params(params, commands, heads, d_movements, steps))
+        d_params = add(d_params, self.unmove_params(params, commands, heads, d_movements))
         if lengths is not None:
             carry = select(lengths == 0, cotangent.carry, carry)
         if self.write:
@@ -372,15 +386,14 @@ class Loop:
         return jax.vmap(jax.vmap(one))(commands, heads)
 
     def unmove_params(
-        self, params: PyTree, commands: Timed, heads: PyTree, d_movements: PyTree, steps: Any
+        self, params: PyTree, commands: Timed, heads: PyTree, d_movements: PyTree
     ) -> PyTree:
-        """The cotangents of what heads learn, of all steps at once; zero where none was made."""
+        """The cotangents of what heads learn, of all steps at once."""
 
         def move(params: PyTree) -> PyTree:
             return jax.vmap(jax.vmap(partial(self.move, params)))(commands, heads)
 
-        found = jax.vjp(move, params)[1](d_movements)[0]
-        return jax.tree.map(lambda leaf: jnp.where(steps > 0, leaf, 0.0), found)
+        return jax.vjp(move, params)[1](d_movements)[0]
 
 
 def catch_up(access: Any, commands: Timed, heads: PyTree, lengths: Lengths | None) -> PyTree:

@@ -70,14 +70,14 @@ def prepend(first: Array, rest: Array) -> Array:
     return jnp.concatenate([first[None], rest[:-1]])
 
 
-def reached(tree: PyTree, steps: int | Int[Array, ""]) -> PyTree:
-    """What steps that were not made left blank, filled with what the first step has."""
+def fill(tree: PyTree, steps: int | Int[Array, ""], instead: PyTree) -> PyTree:
+    """Something in place of what steps that were not made left blank."""
 
-    def fill(every: Array) -> Array:
+    def filled(every: Array, other: Array) -> Array:
         made = jnp.arange(every.shape[0]) < steps
-        return jnp.where(made.reshape(-1, *[1] * (every.ndim - 1)), every, every[:1])
+        return jnp.where(made.reshape(-1, *[1] * (every.ndim - 1)), every, other[None])
 
-    return jax.tree.map(fill, tree)
+    return jax.tree.map(filled, tree, instead)
 
 
 def at(tree: PyTree, t: Int[Array, ""] | int) -> Any:
