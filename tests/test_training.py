@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +31,7 @@ from lantm.training.config import FIRST_FIELDS
 from lantm.training.optimiser import adam
 from lantm.training.runs import zoo_names
 from lantm.training.trainer import (
+    MANY_THREADS,
     NonFiniteError,
     Trainer,
     add_noise,
@@ -244,13 +247,15 @@ def test_noise_is_gaussian_and_new_for_every_key():
 
 @pytest.mark.usefixtures("unoptimised")
 def test_settings_of_the_updates_reach_them(tiny, tmp_path):
-    """A run with Adam and growing sizes is another run than one without."""
+    """A run with Adam and growing sizes is another run than one without. It has another seed than
+    other tests' runs, whose initial machine would come from a program that is not optimised.
+    """
     plain, other = (
         Trainer(lantm.Run.create(tiny(**settings), tmp_path))
-        for settings in ({}, {"optimiser": "adam", "growth": 0.5})
+        for settings in ({"seed": 2}, {"seed": 2, "optimiser": "adam", "growth": 0.5})
     )
-    assert other.stream.size(0) == 2
-    assert plain.stream.size(0) == 3
+    assert [other.stream.size(i) for i in range(5)] == [2] * 5
+    assert [plain.stream.size(i) for i in range(5)] != [2] * 5
     plain.stream = other.stream
     assert plain.step(0) == other.step(0)
     assert not eqx.tree_equal(plain.state.parameters, other.state.parameters)
@@ -467,6 +472,33 @@ def test_the_same_config_gives_the_same_run(tiny, trained, tmp_path):
     assert outcome(lantm.train(tiny(), tmp_path)) == outcome(trained)
     other = initial_machine(tiny(seed=2))
     assert not eqx.tree_equal(other, initial_machine(tiny()))
+
+
+THREADS = """
+import sys, lantm
+from tiny import config, use_cache
+use_cache(sys.argv[1])
+run = lantm.train(config(batches=1), "runs")
+print(run.result.get("threads"))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted on Linux only")
+@pytest.mark.parametrize(("chosen", "told"), [(None, "None"), ("2", "2")])
+def test_from_python_too_a_run_has_one_thread_or_says_how_many(chosen, told, cache, tmp_path):
+    env = {name: text for name, text in os.environ.items() if name != "NPROC"}
+    env |= {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", THREADS, str(cache)],
+        env=env if chosen is None else {**env, "NPROC": chosen},
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    *notices, last = done.stdout.splitlines()
+    assert last == told
+    assert notices == ([] if chosen is None else [MANY_THREADS.format(2)])
 
 
 # ---- as users have it: in single precision

@@ -30,8 +30,21 @@ def choose_environment() -> None:
     It computes with one thread, so that a command gives the same numbers on any number of cores.
     Compiled programs are kept, so that a second start is quick. What the user has set stays.
     """
-    for name, value in {**ONE_THREAD, **kept_programs()}.items():
+    prefer_one_thread()
+    for name, value in kept_programs().items():
         os.environ.setdefault(name, value)
+
+
+def prefer_one_thread() -> None:
+    """For what jax computes in this process. It has no effect once jax has computed something."""
+    for name, value in ONE_THREAD.items():
+        os.environ.setdefault(name, value)
+
+
+def computing_threads() -> int | None:
+    """How many threads jax computes with on the processor, where the system tells."""
+    names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+    return names.count("tf_XLAEigen") or None
 
 
 def kept_programs() -> dict[str, str]:

@@ -9,6 +9,7 @@ A row has the keys
 - `status`: `finished`, or `failed` with an `error`
 - `seconds`: of training
 - `test`: a list of `{checkpoint, source, examples, fine, coarse}`, on a set that selected nothing
+- `threads`: only where there were several, whose number changes the last digits
 - `versions`: of lantm, jax and the code's commit
 """
 
@@ -56,7 +57,7 @@ def result_row(run: Run) -> Row:
         "test": result.get("test", []),
         "versions": said["versions"],
     }
-    return row | ({"error": result["error"]} if "error" in result else {})
+    return row | {name: result[name] for name in ("error", "threads") if name in result}
 
 
 def collect(folder: str | Path) -> list[Row]:

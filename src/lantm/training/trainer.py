@@ -20,6 +20,7 @@ from lantm.interrupts import deferred_signals
 from lantm.machines.models import build_machine
 from lantm.machines.seq2seq import Machine, answer_loss, score
 from lantm.machines.straight import straighten
+from lantm.processes import computing_threads, prefer_one_thread
 from lantm.tasks import TASKS
 from lantm.tasks.streams import (
     GrowingStream,
@@ -39,6 +40,7 @@ from lantm.training.runs import Run, evaluate
 
 LOG_EVERY = 100
 KEPT_CHECKPOINTS = 2
+MANY_THREADS = "computing with {} threads: the last digits may differ from those of one thread"
 NOISE = 0x6E6F6973
 """The purpose of a stream of random numbers, as a number that no split has."""
 
@@ -90,9 +92,12 @@ def finish(
 ) -> Run:
     """Train to the end, from the last checkpoint if there is one, and test the outcome.
 
-    A finished run is returned as it is; one that another process trains is refused.
+    A finished run is returned as it is; one that another process trains is refused. It computes
+    with one thread, as the program does. Where jax was in use before, or NPROC asks for more
+    threads, the last digits can differ; the result then says how many threads there were.
     """
     if not run.is_finished:
+        prefer_one_thread()
         with run.held():
             run.write_json("result.json", train_and_test(run, on_progress, on_notice))
     return run
@@ -103,6 +108,9 @@ def train_and_test(
 ) -> dict[str, Any]:
     """The result of a run; an error of numbers is recorded before it is raised."""
     trainer = Trainer(run, on_notice)
+    threads = computing_threads() or 1
+    if threads > 1:
+        on_notice(MANY_THREADS.format(threads))
     try:
         trainer.run_to_end(on_progress)
     except NonFiniteError as error:
@@ -112,7 +120,8 @@ def train_and_test(
     scores = [score.to_dict() for score in evaluate(run, examples=run.config.test_examples)]
     for row in scores:
         del row["by_length"]
-    return {"status": "finished", "seconds": seconds, "test": scores}
+    many = {"threads": threads} if threads > 1 else {}
+    return {"status": "finished", "seconds": seconds, **many, "test": scores}
 
 
 class Trainer:
