@@ -355,7 +355,9 @@ def test_an_own_task_and_key_space(options, capsys, tmp_path):
     assert cli.main(["eval", str(run.path), *own, "--examples=32", "--json"]) == 0
     assert [row["source"] for row in json.loads(capsys.readouterr().out)] == [1, 2, 1, 2]
     del lantm.TASKS["negative"], lantm.SPACES["ring"]
-    assert "must be one of" in refused(capsys, "eval", str(run.path))
+    told = refused(capsys, "eval", str(run.path))
+    assert "has the task 'negative', which must be one of" in told
+    assert told.endswith("one of your own needs --file FILE.py")
 
 
 BROKEN = """

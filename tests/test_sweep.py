@@ -244,6 +244,10 @@ def test_damaged_results_are_named(line, tmp_path):
         (("config",), "task", ["copy"]),
         (("config",), "batches", None),
         (("test", 0), "fine", "1"),
+        (("test", 0), "coarse", float("nan")),
+        (("test", 0), "coarse", 1.5),
+        ((), "status", "running"),
+        (("config",), "regime", "medium"),
         (("test",), 0, 5),
     ],
 )
@@ -255,7 +259,19 @@ def test_rows_have_fields_of_their_types(part, name, value, trained, tmp_path):
         read_results("results.jsonl")
 
 
-@pytest.mark.parametrize("content", [b"{", b"{}", b"[]", b'{"status": "done"}', b"\xff"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"{",
+        b"{}",
+        b"[]",
+        b'{"status": "done"}',
+        b'{"status": "finished"}',
+        b'{"status": "finished", "seconds": 1, "test": [{}]}',
+        b'{"status": "failed"}',
+        b"\xff",
+    ],
+)
 def test_a_damaged_result_of_a_run_is_named(content, tiny, tmp_path, capsys):
     run = lantm.Run.create(tiny(), tmp_path / "runs")
     (run.path / "result.json").write_bytes(content)

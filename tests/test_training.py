@@ -27,7 +27,7 @@ import own_space  # registers the key space "circle"
 from lantm.tasks import Copy
 from lantm.training import trainer as training
 from lantm.training.checkpoints import named_arrays, read_arrays, save_tree
-from lantm.training.config import FIRST_FIELDS
+from lantm.training.config import FIRST_FIELDS, digest_of, identity
 from lantm.training.optimiser import adam
 from lantm.training.runs import zoo_names
 from lantm.training.trainer import (
@@ -676,6 +676,49 @@ def test_without_a_good_checkpoint_a_run_starts_anew(run, trained):
     assert len(notices) == 2
     assert seen[0] == 1
     assert outcome(run) == outcome(trained)
+
+
+def test_a_run_whose_checkpoints_were_removed_is_refused(run, trained):
+    """It would begin again, and cut the metrics."""
+    shutil.rmtree(run.path / "checkpoints")
+    before = (run.path / "metrics.jsonl").read_bytes()
+    with pytest.raises(ValueError, match=r"has no checkpoint to go on from, .* go to batch 10; "):
+        finish(run)
+    assert (run.path / "metrics.jsonl").read_bytes() == before
+    (run.path / "metrics.jsonl").unlink()
+    assert outcome(finish(run)) == outcome(trained)
+
+
+@pytest.mark.parametrize("garbage", [b"garbage", b"[1]", b'{"loss": 1}', b"\xff\xfe"])
+def test_a_garbage_line_costs_no_other_row(garbage, run, trained):
+    file, notices = run.path / "metrics.jsonl", []
+    first, second = file.read_bytes().splitlines()
+    file.write_bytes(b"\n".join([first, garbage, second, b'{"batch": 1']))
+    finish(run, on_notice=notices.append)
+    assert notices == [f"{file}: leaving out what is damaged, lines of 4: 1"]
+    assert outcome(run) == outcome(trained)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('"lr": 0.01', '"lr": 0.02'), ('"layers": 1', '"layers": 2')]
+)
+def test_a_config_that_was_changed_is_refused(old, new, run):
+    file = run.path / "config.json"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(ValueError, match="was changed: its settings do not have the digest"):
+        lantm.Run.open(run.path)
+
+
+def test_a_config_from_when_1_differed_from_1_0_keeps_its_digest(run, unchecked):
+    file = run.path / "config.json"
+    content = json.loads(file.read_text())
+    content["config"]["clip"] = 1
+    content["digest"] = digest_of(
+        {n: v for n, v in content["config"].items() if n != "weight_noise"}
+    )
+    file.write_text(json.dumps(content))
+    assert lantm.Run.open(run.path).digest == content["digest"] != run.digest
 
 
 def test_bad_checkpoints_do_not_crowd_out_good_ones(run, foreign):

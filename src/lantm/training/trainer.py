@@ -36,7 +36,7 @@ from lantm.training.checkpoints import load_tree, read_metadata, save_tree, writ
 from lantm.training.config import TrainConfig
 from lantm.training.evaluation import Evaluation, evaluate_batches
 from lantm.training.optimiser import OPTIMISERS
-from lantm.training.runs import Run, evaluate
+from lantm.training.runs import Run, evaluate, parse_row
 
 LOG_EVERY = 100
 KEPT_CHECKPOINTS = 2
@@ -246,9 +246,12 @@ class Trainer:
         """The newest checkpoint that is whole and of this config, with the metrics up to it."""
         for leftover in self.run.path.rglob("*.safetensors?*"):  # of a process that was killed
             leftover.unlink()
+        folder = self.run.path / "checkpoints"
+        folder.mkdir(exist_ok=True)
+        if not any(folder.iterdir()):
+            self.require_no_progress()
         state = fresh
-        found = (self.run.path / "checkpoints").glob("*.safetensors")
-        for path in sorted(found, key=by_number, reverse=True):
+        for path in sorted(folder.glob("*.safetensors"), key=by_number, reverse=True):
             try:
                 state = load_tree(path, fresh, {"config": self.run.digest})
                 self.begun -= float(read_metadata(path).get("seconds", 0))
@@ -256,10 +259,29 @@ class Trainer:
             except ValueError as error:
                 on_notice(f"stepping over a checkpoint: {error}")
                 path.rename(path.with_suffix(".bad"))
-        rows = [row for row in self.run.metrics() if row["batch"] <= int(state.batch)]
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        write_atomically(self.run.path / "metrics.jsonl", text.encode())
+        self.restore_metrics(int(state.batch), on_notice)
         return state
+
+    def require_no_progress(self) -> None:
+        """There are no checkpoints. The metrics may not show that there were: to begin again
+        would cut them. A process that was killed leaves no row after that of a validation.
+        """
+        rows = list(self.run.metrics())
+        if any("validation_coarse" in row for row in rows[:-1]):
+            raise ValueError(
+                f"{self.run.path} has no checkpoint to go on from, though its metrics go to batch "
+                f"{rows[-1]['batch']}; to train it anew, remove them or choose another folder"
+            )
+
+    def restore_metrics(self, batch: int, on_notice: Callable[[str], None]) -> None:
+        """Keep the rows up to a batch; those after it will come again."""
+        file, lines = self.run.path / "metrics.jsonl", self.run.metrics_lines()
+        bad = sum(parse_row(line) is None for line in lines[:-1])  # a crash may cut off the last
+        if bad:
+            on_notice(f"{file}: leaving out what is damaged, lines of {len(lines)}: {bad}")
+        rows = [row for row in self.run.metrics() if row["batch"] <= batch]
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        write_atomically(file, text.encode())
 
 
 def by_number(path: Path) -> tuple[int, str]:
