@@ -67,6 +67,22 @@ def keep_memory() -> None:
             set_option(number, size)
 
 
+def require_memory(what: str, needed: int) -> None:
+    """So many bytes are less than all that this machine has."""
+    there = total_memory()
+    if there is not None and needed > there:
+        gigabytes = f"{needed / 1e9:,.0f} GB of memory; this machine has {there / 1e9:,.0f} GB"
+        raise ValueError(f"{what} would need at least {gigabytes}")
+
+
+def total_memory() -> int | None:
+    """The bytes of memory that this machine has, where the system tells."""
+    names = getattr(os, "sysconf_names", {})
+    if not {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= set(names):
+        return None
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 @contextmanager
 def one_core(core: int = 0) -> Iterator[None]:
     """Processes started here stay on one core, where the system can do that."""

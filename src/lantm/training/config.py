@@ -14,6 +14,9 @@ from lantm.tasks import TASKS
 from lantm.tasks.streams import REGIMES
 from lantm.training.optimiser import OPTIMISERS
 
+COUNTS = ("batches", "validate_every", "validate_from", "validation_examples", "test_examples")
+LARGEST = {"seed": 2**32 - 1, "decay_delay": (2**31 - 1) // 10, "batches": 2**31 - 1}
+"""What 32 bits hold: jax counts with these in single precision."""
 INITIALISATIONS = ("fan_in", "uniform", "straight")
 FIRST_FIELDS = frozenset(
     {
@@ -92,12 +95,12 @@ class TrainConfig:
         require_one_of("regime", self.regime, REGIMES)
         require_one_of("init", self.init, INITIALISATIONS)
         require_one_of("optimiser", self.optimiser, OPTIMISERS)
-        for name in ("batches", "validate_every", "validate_from"):
+        for name in COUNTS:
             require_positive(**{name: getattr(self, name)})
-        require_positive(validation=self.validation_examples, test=self.test_examples)
-        for name, value in (("seed", self.seed), ("decay_delay", self.decay_delay or 0)):
-            if value < 0:
-                raise ValueError(f"{name} must be a whole number from 0, got {value!r}")
+        for name, largest in LARGEST.items():
+            if not 0 <= (getattr(self, name) or 0) <= largest:
+                value = getattr(self, name)
+                raise ValueError(f"{name} must be a whole number from 0 to {largest}, got {value}")
         for name in ("lr", "clip"):
             value = getattr(self, name)
             if value <= 0:

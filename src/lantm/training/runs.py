@@ -28,9 +28,9 @@ from lantm.training.evaluation import Evaluation, evaluate_batches
 CHECKPOINTS = ("best", "last")
 ZOO = "zoo:"
 DAMAGES = (json.JSONDecodeError, UnicodeDecodeError)
-STATUSES = {
+STATUSES: dict[str, dict[str, Any]] = {
     "finished": {"seconds": float | int | None, "test": list},
-    "failed": {"error": str},
+    "failed": {},
 }
 """How a run can have ended, with the types of what its result then says."""
 SCORE = {"checkpoint": str, "source": int | str, "fine": float | int, "coarse": float | int}
@@ -124,10 +124,10 @@ class Run:
 
     def metrics_lines(self) -> list[str]:
         path = self.path / "metrics.jsonl"
-        return path.read_text(errors="replace").splitlines() if path.exists() else []
+        return path.read_text("utf-8", errors="replace").splitlines() if path.exists() else []
 
     def machine(self, checkpoint: str = "best") -> Machine:
-        """The trained machine: best by validation, last, or the number of a kept batch."""
+        """The trained machine: best by validation, last, or the number of a kept batch, as 500."""
         weights = self.weights_path(checkpoint)
         if not weights.exists():
             kept = sorted(p.stem for p in (self.path / "weights").glob("*.safetensors"))
@@ -137,7 +137,8 @@ class Run:
         return load_tree(weights, shapes, {"config": self.digest})
 
     def weights_path(self, checkpoint: str) -> Path:
-        return self.path / "weights" / f"{checkpoint}.safetensors"
+        name = f"{int(checkpoint):06d}" if checkpoint.isdecimal() else checkpoint
+        return self.path / "weights" / f"{name}.safetensors"
 
     @property
     def kept(self) -> list[str]:
@@ -203,10 +204,10 @@ class Score(NamedTuple):
 
 def evaluate(
     run: Run | str | Path,
-    multiples: Iterable[int] = (1, 2),
-    data: Iterable[str | Path] = (),
+    multiples: int | Iterable[int] = (1, 2),
+    data: str | Path | Iterable[str | Path] = (),
     *,
-    checkpoints: Iterable[str] | None = None,
+    checkpoints: str | Iterable[str] | None = None,
     examples: int = 3200,
 ) -> list[Score]:
     """Accuracies on the test sets of the given multiples, and on files of the authors' format.
@@ -217,16 +218,21 @@ def evaluate(
     run = run if isinstance(run, Run) else Run.open(run)
     sets: list[tuple[int | str, list[Batch]]] = [
         (multiple, evaluation_batches(run.task, "test", multiple, examples))
-        for multiple in multiples
+        for multiple in as_list(multiples)
     ]
-    sets += [(str(path), read_batches(path, run.task)) for path in data]
+    sets += [(str(path), read_batches(path, run.task)) for path in as_list(data)]
     if checkpoints is None:
         checkpoints = [name for name in CHECKPOINTS if run.weights_path(name).exists()] or ["best"]
     scores = []
-    for name in checkpoints:
+    for name in as_list(checkpoints):
         machine = run.machine(name)
         scores += [Score(name, source, evaluate_batches(machine, part)) for source, part in sets]
     return scores
+
+
+def as_list(values: Any) -> list[Any]:
+    """One value alone, a name above all, is a list of one."""
+    return [values] if isinstance(values, str | Path | int) else list(values)
 
 
 ZOO_FOLDER = Path(__file__).parents[1] / "zoo"

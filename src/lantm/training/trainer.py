@@ -1,6 +1,7 @@
 """Training: from a config to a run with a trained machine."""
 
 import json
+import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -20,7 +21,7 @@ from lantm.interrupts import deferred_signals
 from lantm.machines.models import build_machine
 from lantm.machines.seq2seq import Machine, answer_loss, score
 from lantm.machines.straight import straighten
-from lantm.processes import computing_threads, prefer_one_thread
+from lantm.processes import computing_threads, prefer_one_thread, require_memory
 from lantm.tasks import TASKS
 from lantm.tasks.streams import (
     GrowingStream,
@@ -29,10 +30,17 @@ from lantm.tasks.streams import (
     buckets,
     evaluation_batches,
     pad,
+    require_room,
     training_stream,
 )
 from lantm.tasks.textfile import FileStream
-from lantm.training.checkpoints import load_tree, read_metadata, save_tree, write_atomically
+from lantm.training.checkpoints import (
+    load_tree,
+    named_arrays,
+    read_metadata,
+    save_tree,
+    write_atomically,
+)
 from lantm.training.config import TrainConfig
 from lantm.training.evaluation import Evaluation, evaluate_batches
 from lantm.training.optimiser import OPTIMISERS
@@ -40,6 +48,10 @@ from lantm.training.runs import Run, evaluate, parse_row
 
 LOG_EVERY = 100
 KEPT_CHECKPOINTS = 2
+COPIES = 4
+"""Numbers for each parameter: itself, its average, its gradient and its moment."""
+SIZES = ("hidden_size", "embedding_size", "memory_width", "key_size", "layers")
+"""The settings of a model that decide how much memory it needs."""
 MANY_THREADS = "computing with {} threads: the last digits may differ from those of one thread"
 NOISE = 0x6E6F6973
 """The purpose of a stream of random numbers, as a number that no split has."""
@@ -299,6 +311,20 @@ def open_stream(config: TrainConfig) -> Stream:
         stream = training_stream(task, config.regime, config.seed)
     updates = round(config.growth * config.batches)
     return GrowingStream(stream, updates, config.seed) if updates else stream
+
+
+def require_trainable(config: TrainConfig) -> None:
+    """The data can be read, and the machine and its problems fit into memory."""
+    open_stream(config)
+    task = TASKS[config.task]
+    require_room(task, 2, max(config.validation_examples, config.test_examples))
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    machine = eqx.filter_eval_shape(build_machine, config.model, task.vocabulary, key=key)
+    numbers = sum(math.prod(leaf.shape) for leaf in named_arrays(machine).values())
+    sizes = [name for name in SIZES if getattr(config.model, name, None)]
+    largest = max(sizes, key=lambda name: getattr(config.model, name))
+    what = f"{largest} {getattr(config.model, largest)}"
+    require_memory(what, COPIES * numbers * jnp.zeros(0).dtype.itemsize)
 
 
 @eqx.filter_jit
