@@ -36,6 +36,8 @@ def say(console: Console, text: str) -> None:
 
 def show_table(console: Console, table: Table) -> None:
     """As wide as it has to be: a narrow terminal breaks lines rather than leave cells empty."""
+    for column in table.columns:
+        column.overflow = "fold"
     least = Measurement.get(console, console.options.update(width=WIDE), table).minimum
     make_console(width=max(least, console.width)).print(table)
 
