@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lantm.processes import SINGLE, cores, kept_programs, one_core, own_gpu
+from lantm.processes import SINGLE, cache_folder, cores, one_core, own_gpu
 
 FAULTS = """
 import resource, numpy as np
@@ -101,7 +101,13 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch):
 
     monkeypatch.setattr(Path, "home", unknown)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert kept_programs() == {}
+    assert cache_folder() is None
+
+
+def test_where_nothing_can_be_written_there_is_no_cache(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert cache_folder() is None
 
 
 @pytest.mark.parametrize(

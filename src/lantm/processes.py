@@ -24,6 +24,9 @@ SINGLE = {
 """The environment of a process with one thread, which keeps its memory."""
 
 
+CACHE = "JAX_COMPILATION_CACHE_DIR"
+
+
 def choose_environment() -> None:
     """Of the `lantm` program and of the processes it starts, before jax is imported.
 
@@ -31,8 +34,7 @@ def choose_environment() -> None:
     Compiled programs are kept, so that a second start is quick. What the user has set stays.
     """
     prefer_one_thread()
-    for name, value in kept_programs().items():
-        os.environ.setdefault(name, value)
+    keep_programs()
 
 
 def prefer_one_thread() -> None:
@@ -47,16 +49,23 @@ def computing_threads() -> int | None:
     return names.count("tf_XLAEigen") or None
 
 
-def kept_programs() -> dict[str, str]:
-    """The settings of jax that keep compiled programs; none where there is no place for them."""
+def keep_programs() -> None:
+    """Let jax keep what it compiles, also the quick programs: a start compiles dozens of those."""
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    if CACHE not in os.environ:
+        folder = cache_folder()
+        if folder is not None:
+            os.environ[CACHE] = str(folder)
+
+
+def cache_folder() -> Path | None:
+    """Made if need be; none where nothing can be written, since jax would warn of it each time."""
     try:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:  # no HOME, and a user whom the system does not know
-        return {}
-    return {
-        "JAX_COMPILATION_CACHE_DIR": str(folder / "lantm"),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",  # a start compiles dozens of quick ones
-    }
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lantm"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # RuntimeError: no HOME, and a user that the system lacks
+        return None
+    return folder if os.access(folder, os.W_OK) else None
 
 
 def keep_memory() -> None:
