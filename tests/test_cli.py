@@ -11,6 +11,7 @@ import signal
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -29,6 +30,8 @@ from lantm.training import trainer as training
 from lantm.training.evaluation import percent
 
 pytest_plugins = ["tiny"]
+
+RESULTS = Path(__file__).parents[1] / "results" / "results.jsonl"
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +75,20 @@ def copy_of(run, folder):
         ("train copy --batches 0", "batches must be a whole number of at least 1, got 0"),
         ("train copy --batches 2.5", "argument --batches: invalid int value: '2.5'"),
         ("train copy --hidden-size -3", "hidden_size must be a whole number of at least 1"),
-        ("train copy --seed -1", "seed must be a whole number from 0, got -1"),
+        ("train copy --seed -1", "seed must be a whole number from 0 to 4294967295, got -1"),
+        ("train copy --seed 4294967296", "seed must be a whole number from 0 to 4294967295"),
+        ("train copy --decay-delay 9999999999", "decay_delay must be a whole number from 0 to 21"),
+        ("train copy --batches 9999999999", "batches must be a whole number from 0 to 2147483647"),
+        ("train copy --validation-examples 0", "lantm: validation_examples must be a whole number"),
+        ("train copy --read-gate-bias nan", "read_gate_bias must be a finite number, got nan"),
+        ("train copy --hidden-size 1000000000", "hidden_size 1000000000 would need "),
+        ("train copy --validation-examples 99999999999", "99999999999 problems would need "),
+        ("eval zoo:copy --multiples 1000000", "3200 problems would need "),
+        ("train --resume zoo:copy", "--resume takes the directory of a run; zoo:copy is trained"),
+        ("train --resume nowhere --recipe paper", "settings from the run; got recipe too"),
+        ("train --resume nowhere --out there", "settings from the run; got out too"),
+        ("data export copy x --regime medium", "regime must be one of small, large"),
+        ("data export copy x --seed -1", "seed must be a whole number from 0, got -1"),
         ("train copy --averaging 1", "averaging must be from 0 to below 1, got 1.0"),
         ("train copy --model lantn", "got 'lantn' (did you mean 'lantm'?)"),
         ("train copy --space shpere", "got 'shpere' (did you mean 'sphere'?)"),
@@ -305,7 +321,7 @@ def test_a_config_knows_its_command(settings):
     config = lantm.configure(**settings)
     found = build_parser().parse_or_suggest(shlex.split(config.command)[1:])
     given = given_options(found, lantm.TrainConfig, lantm.ModelConfig)
-    assert lantm.configure(found.recipe, **given) == config
+    assert lantm.configure(found.recipe or "default", **given) == config
 
 
 def test_every_command_is_found_in_its_module(capsys):
@@ -355,7 +371,9 @@ def test_an_own_task_and_key_space(options, capsys, tmp_path):
     assert cli.main(["eval", str(run.path), *own, "--examples=32", "--json"]) == 0
     assert [row["source"] for row in json.loads(capsys.readouterr().out)] == [1, 2, 1, 2]
     del lantm.TASKS["negative"], lantm.SPACES["ring"]
-    assert "must be one of" in refused(capsys, "eval", str(run.path))
+    told = refused(capsys, "eval", str(run.path))
+    assert "has the task 'negative', which must be one of" in told
+    assert told.endswith("one of your own needs --file FILE.py")
 
 
 BROKEN = """
@@ -483,6 +501,44 @@ def test_export_of_a_training_set(capsys, tmp_path):
     found, stream = read_batches(tmp_path / "data.txt", task), training_stream(task, "small", 2)
     assert len(found) == 500
     assert all(np.array_equal(found[i].inputs, stream[i].inputs) for i in range(500))
+
+
+@pytest.mark.parametrize("name", ["a[/b].txt", "x[red]&.txt", ":smile:.txt"])
+def test_names_of_files_are_shown_as_they_are(name, trained, capsys, tmp_path):
+    (tmp_path / "a[").mkdir()
+    (tmp_path / name).write_text("^12#12$\n")
+    assert cli.main(["eval", str(trained.path), "--data", name, "--checkpoint", "best"]) == 0
+    assert [row[1] for row in table_rows(capsys.readouterr().out)] == [name]
+
+
+def test_a_narrow_terminal_leaves_no_cell_empty(trained, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    command = ["eval", str(trained.path), "--examples=32", "--checkpoint", "best", "--multiples=1"]
+    assert cli.main(command) == 0
+    ((checkpoint, source, length, examples, *_),) = table_rows(capsys.readouterr().out)
+    assert (checkpoint, source, length, examples) == ("best", "1x", "all", "32")
+
+
+def test_our_own_notation_is_read_as_data(trained, capsys, tmp_path):
+    (tmp_path / "data.txt").write_text("^ 1 2 # 1 2 $\n^12#12$\n^,1,2,#,1,2,$\n")
+    command = ["eval", str(trained.path), "--data", "data.txt", "--checkpoint", "last", "--json"]
+    assert cli.main(command) == 0
+    assert json.loads(capsys.readouterr().out)[0]["examples"] == 3
+
+
+def test_the_version(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"lantm {lantm.__version__}\n"
+
+
+def test_a_terminal_without_our_characters(tmp_path):
+    """Their places are marked, instead of an error."""
+    env = {**os.environ, "PYTHONIOENCODING": "ascii", "XDG_CACHE_HOME": str(tmp_path)}
+    words = [sys.executable, "-m", "lantm", "report", str(RESULTS)]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=True)  # noqa: S603
+    assert "copy             lstm          ?" in done.stdout
 
 
 def test_a_zoo(trained, capsys, monkeypatch, tmp_path):

@@ -149,6 +149,15 @@ def test_a_run_by_its_directory(trained):
         lantm.evaluate("nowhere")
 
 
+def test_one_name_is_not_read_letter_by_letter(trained, tmp_path, unchecked):
+    (tmp_path / "data.txt").write_text("^12#12$\n")
+    file = str(tmp_path / "data.txt")
+    (score,) = lantm.evaluate(trained, [], file, checkpoints="best")
+    assert (score.checkpoint, score.source) == ("best", file)
+    (score,) = lantm.evaluate(trained, 2, checkpoints="last", examples=32)
+    assert (score.checkpoint, score.source) == ("last", 2)
+
+
 def test_selected_on_validation_reported_on_test(trained):
     *_, row = trained.metrics()
     results = {(r["checkpoint"], r["source"]): r for r in trained.result["test"]}

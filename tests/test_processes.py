@@ -3,10 +3,11 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from lantm.processes import SINGLE, cores, one_core, own_gpu
+from lantm.processes import SINGLE, cache_folder, cores, one_core, own_gpu
 
 FAULTS = """
 import resource, numpy as np
@@ -92,6 +93,21 @@ def test_the_program_keeps_what_it_compiles(variable, tmp_path):
     folder = tmp_path / "chosen" / ("lantm" if variable == "XDG_CACHE_HOME" else "")
     assert any(folder.glob("jit_*"))
     assert not (tmp_path / "home").exists()
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch):
+    def unknown():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", unknown)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert cache_folder() is None
+
+
+def test_where_nothing_can_be_written_there_is_no_cache(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert cache_folder() is None
 
 
 @pytest.mark.parametrize(

@@ -186,6 +186,7 @@ def test_bad_grid_files(text, said, tmp_path, capsys):
             "sweep best --regime tiny --dry-run",
             "regime of the grid best must be one of small, large",
         ),
+        ("sweep best --set task=copy", "task is chosen by a list of its own, not for every run"),
         ("sweep best --set lr", "a setting must be NAME=VALUE, got 'lr'"),
         ("sweep default --set data=none.txt --dry-run", "none.txt: cannot be read: No such file"),
         ("sweep best --dry-run --workers -1", "workers must be a whole number of at least 1"),
@@ -244,6 +245,10 @@ def test_damaged_results_are_named(line, tmp_path):
         (("config",), "task", ["copy"]),
         (("config",), "batches", None),
         (("test", 0), "fine", "1"),
+        (("test", 0), "coarse", float("nan")),
+        (("test", 0), "coarse", 1.5),
+        ((), "status", "running"),
+        (("config",), "regime", "medium"),
         (("test",), 0, 5),
     ],
 )
@@ -255,7 +260,18 @@ def test_rows_have_fields_of_their_types(part, name, value, trained, tmp_path):
         read_results("results.jsonl")
 
 
-@pytest.mark.parametrize("content", [b"{", b"{}", b"[]", b'{"status": "done"}', b"\xff"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"{",
+        b"{}",
+        b"[]",
+        b'{"status": "done"}',
+        b'{"status": "finished"}',
+        b'{"status": "finished", "seconds": 1, "test": [{}]}',
+        b"\xff",
+    ],
+)
 def test_a_damaged_result_of_a_run_is_named(content, tiny, tmp_path, capsys):
     run = lantm.Run.create(tiny(), tmp_path / "runs")
     (run.path / "result.json").write_bytes(content)

@@ -1,6 +1,7 @@
 """Every task against the same task in plain Python: lists, and integers of any length."""
 
 import doctest
+import re
 
 import numpy as np
 import pytest
@@ -204,3 +205,33 @@ def test_the_examples_hold(module):
     failed, attempted = doctest.testmod(module)
     assert attempted > 0
     assert failed == 0
+
+
+class Odd(lantm.tasks.Copy):
+    """Returns what it is told."""
+
+    name = "odd"
+
+    def __init__(self, made):
+        object.__setattr__(self, "made", made)
+
+    def problems(self, rng, size, batch):
+        return self.made
+
+
+WHOLE = np.zeros((2, 3), int)
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        (WHOLE, "Odd.problems must return inputs and answers, got array"),
+        ((WHOLE,), "Odd.problems must return inputs and answers, got (array"),
+        ((WHOLE, WHOLE[0]), "answers of Odd.problems must have shape (2, length), got (3,)"),
+        ((WHOLE[:1], WHOLE), "inputs of Odd.problems must have shape (2, length), got (1, 3)"),
+        ((WHOLE, WHOLE * 1.0), "answers of Odd.problems must be whole numbers, got float64"),
+    ],
+)
+def test_problems_of_a_wrong_shape_are_named(made, reason):
+    with pytest.raises(ValueError, match=f"^{re.escape(reason)}"):
+        Odd(made).sample(np.random.default_rng(0), 3, 2)

@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -25,10 +27,11 @@ import own_space  # registers the key space "circle"
 from lantm.tasks import Copy
 from lantm.training import trainer as training
 from lantm.training.checkpoints import named_arrays, read_arrays, save_tree
-from lantm.training.config import FIRST_FIELDS
+from lantm.training.config import FIRST_FIELDS, digest_of, identity
 from lantm.training.optimiser import adam
 from lantm.training.runs import zoo_names
 from lantm.training.trainer import (
+    MANY_THREADS,
     NonFiniteError,
     Trainer,
     add_noise,
@@ -244,13 +247,15 @@ def test_noise_is_gaussian_and_new_for_every_key():
 
 @pytest.mark.usefixtures("unoptimised")
 def test_settings_of_the_updates_reach_them(tiny, tmp_path):
-    """A run with Adam and growing sizes is another run than one without."""
+    """A run with Adam and growing sizes is another run than one without. It has another seed than
+    other tests' runs, whose initial machine would come from a program that is not optimised.
+    """
     plain, other = (
         Trainer(lantm.Run.create(tiny(**settings), tmp_path))
-        for settings in ({}, {"optimiser": "adam", "growth": 0.5})
+        for settings in ({"seed": 2}, {"seed": 2, "optimiser": "adam", "growth": 0.5})
     )
-    assert other.stream.size(0) == 2
-    assert plain.stream.size(0) == 3
+    assert [other.stream.size(i) for i in range(5)] == [2] * 5
+    assert [plain.stream.size(i) for i in range(5)] != [2] * 5
     plain.stream = other.stream
     assert plain.step(0) == other.step(0)
     assert not eqx.tree_equal(plain.state.parameters, other.state.parameters)
@@ -458,15 +463,63 @@ def test_every_checkpoint_can_be_kept(tiny, trained, tmp_path):
     assert not eqx.tree_equal(run.machine("000005"), run.machine("last"))
 
 
+def test_a_kept_checkpoint_by_its_number(tiny, tmp_path):
+    run = lantm.Run.create(tiny(), tmp_path)
+    assert run.weights_path("10") == run.weights_path("000010")
+    assert run.weights_path("1234567").stem == "1234567"
+
+
+def test_equal_trees_give_equal_files(tmp_path):
+    tree = {name: jnp.arange(3.0) for name in "abc"}
+    metadata = {name: name for name in "qwertzuiop"}
+    content = set()
+    for number in range(5):
+        save_tree(tmp_path / str(number), tree, metadata)
+        content.add((tmp_path / str(number)).read_bytes())
+        metadata = dict(reversed(metadata.items()))
+    assert len(content) == 1
+    assert eqx.tree_equal(lantm.load_tree(tmp_path / "0", tree, metadata), tree)
+
+
 def test_a_finished_run_is_not_trained_again(tiny, trained, monkeypatch):
     monkeypatch.delattr(training, "Trainer")
     assert lantm.train(tiny(), trained.path.parent) == trained
 
 
 def test_the_same_config_gives_the_same_run(tiny, trained, tmp_path):
-    assert outcome(lantm.train(tiny(), tmp_path)) == outcome(trained)
+    again = lantm.train(tiny(), tmp_path)
+    assert outcome(again) == outcome(trained)
+    for name in ("best", "last"):
+        assert again.weights_path(name).read_bytes() == trained.weights_path(name).read_bytes()
     other = initial_machine(tiny(seed=2))
     assert not eqx.tree_equal(other, initial_machine(tiny()))
+
+
+THREADS = """
+import sys, lantm
+from tiny import config, use_cache
+use_cache(sys.argv[1])
+run = lantm.train(config(batches=1), "runs")
+print(run.result.get("threads"))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted on Linux only")
+@pytest.mark.parametrize(("chosen", "told"), [(None, "None"), ("2", "2")])
+def test_from_python_too_a_run_has_one_thread_or_says_how_many(chosen, told, cache, tmp_path):
+    env = {name: text for name, text in os.environ.items() if name != "NPROC"}
+    env |= {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", THREADS, str(cache)],
+        env=env if chosen is None else {**env, "NPROC": chosen},
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    *notices, last = done.stdout.splitlines()
+    assert last == told
+    assert notices == ([] if chosen is None else [MANY_THREADS.format(2)])
 
 
 # ---- as users have it: in single precision
@@ -644,6 +697,47 @@ def test_without_a_good_checkpoint_a_run_starts_anew(run, trained):
     assert len(notices) == 2
     assert seen[0] == 1
     assert outcome(run) == outcome(trained)
+
+
+def test_a_run_whose_checkpoints_were_removed_is_refused(run, trained):
+    """It would begin again, and cut the metrics."""
+    shutil.rmtree(run.path / "checkpoints")
+    before = (run.path / "metrics.jsonl").read_bytes()
+    with pytest.raises(ValueError, match=r"has no checkpoint to go on from, .* go to batch 10; "):
+        finish(run)
+    assert (run.path / "metrics.jsonl").read_bytes() == before
+    (run.path / "metrics.jsonl").unlink()
+    assert outcome(finish(run)) == outcome(trained)
+
+
+@pytest.mark.parametrize("garbage", [b"garbage", b"[1]", b'{"loss": 1}', b"\xff\xfe"])
+def test_a_garbage_line_costs_no_other_row(garbage, run, trained):
+    file, notices = run.path / "metrics.jsonl", []
+    first, second = file.read_bytes().splitlines()
+    file.write_bytes(b"\n".join([first, garbage, second, b'{"batch": 1']))
+    finish(run, on_notice=notices.append)
+    assert notices == [f"{file}: leaving out what is damaged, lines of 4: 1"]
+    assert outcome(run) == outcome(trained)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('"lr": 0.01', '"lr": 0.02'), ('"layers": 1', '"layers": 2')]
+)
+def test_a_config_that_was_changed_is_refused(old, new, run):
+    file = run.path / "config.json"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(ValueError, match="was changed: its settings do not have the digest"):
+        lantm.Run.open(run.path)
+
+
+def test_a_config_from_when_1_differed_from_1_0_keeps_its_digest(run, unchecked):
+    file = run.path / "config.json"
+    content = json.loads(file.read_text())
+    content["config"]["clip"] = 1
+    content["digest"] = digest_of({**identity(run.config), "clip": 1})
+    file.write_text(json.dumps(content))
+    assert lantm.Run.open(run.path).digest == content["digest"] != run.digest
 
 
 def test_bad_checkpoints_do_not_crowd_out_good_ones(run, foreign):

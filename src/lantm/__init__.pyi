@@ -1,5 +1,6 @@
 """Neural memories whose heads move by Lie group actions."""
 
+from lantm.inspection.explorer import write_explorer
 from lantm.machines.cell import Cell, init_states, unroll
 from lantm.machines.layer import MemoryLayer
 from lantm.machines.lstm_cell import LSTMCell
@@ -115,4 +116,5 @@ __all__ = [
     "unroll_scan",
     "unroll_traced",
     "with_memory",
+    "write_explorer",
 ]

@@ -1,7 +1,8 @@
 """One clear sentence for each argument that cannot be right."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import jax.core
 import numpy as np
@@ -40,3 +41,14 @@ def require_lengths(lengths: jax.Array | None, time: int) -> None:
     found = np.asarray(lengths)
     if np.any((found < 0) | (found > time)):
         raise ValueError(f"lengths must be between 0 and {time}, the time steps; got {found}")
+
+
+def require_fields(name: str, found: Any, kinds: Mapping[str, Any]) -> None:
+    """It is an object, as JSON has them, with these fields of these types."""
+    if not isinstance(found, dict):
+        raise ValueError(f"{name} must be an object, got {found!r}")
+    for field, kind in kinds.items():
+        if field not in found:
+            raise ValueError(f"{name} must have a {field}")
+        if not isinstance(found[field], kind):
+            raise ValueError(f"{field} of {name} cannot be {found[field]!r}")

@@ -24,26 +24,48 @@ SINGLE = {
 """The environment of a process with one thread, which keeps its memory."""
 
 
+CACHE = "JAX_COMPILATION_CACHE_DIR"
+
+
 def choose_environment() -> None:
     """Of the `lantm` program and of the processes it starts, before jax is imported.
 
     It computes with one thread, so that a command gives the same numbers on any number of cores.
     Compiled programs are kept, so that a second start is quick. What the user has set stays.
     """
-    for name, value in {**ONE_THREAD, **kept_programs()}.items():
+    prefer_one_thread()
+    keep_programs()
+
+
+def prefer_one_thread() -> None:
+    """For what jax computes in this process. It has no effect once jax has computed something."""
+    for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
 
 
-def kept_programs() -> dict[str, str]:
-    """The settings of jax that keep compiled programs; none where there is no place for them."""
+def computing_threads() -> int | None:
+    """How many threads jax computes with on the processor, where the system tells."""
+    names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+    return names.count("tf_XLAEigen") or None
+
+
+def keep_programs() -> None:
+    """Let jax keep what it compiles, also the quick programs: a start compiles dozens of those."""
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    if CACHE not in os.environ:
+        folder = cache_folder()
+        if folder is not None:
+            os.environ[CACHE] = str(folder)
+
+
+def cache_folder() -> Path | None:
+    """Made if need be; none where nothing can be written, since jax would warn of it each time."""
     try:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:  # no HOME, and a user whom the system does not know
-        return {}
-    return {
-        "JAX_COMPILATION_CACHE_DIR": str(folder / "lantm"),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",  # a start compiles dozens of quick ones
-    }
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lantm"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # RuntimeError: no HOME, and a user that the system lacks
+        return None
+    return folder if os.access(folder, os.W_OK) else None
 
 
 def keep_memory() -> None:
@@ -52,6 +74,22 @@ def keep_memory() -> None:
     if set_option is not None:
         for number, size in KEEPING.values():
             set_option(number, size)
+
+
+def require_memory(what: str, needed: int) -> None:
+    """So many bytes are less than all that this machine has."""
+    there = total_memory()
+    if there is not None and needed > there:
+        gigabytes = f"{needed / 1e9:,.0f} GB of memory; this machine has {there / 1e9:,.0f} GB"
+        raise ValueError(f"{what} would need at least {gigabytes}")
+
+
+def total_memory() -> int | None:
+    """The bytes of memory that this machine has, where the system tells."""
+    names = getattr(os, "sysconf_names", {})
+    if not {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= set(names):
+        return None
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 @contextmanager

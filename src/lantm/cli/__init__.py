@@ -1,5 +1,6 @@
 """The command line; one module for each group of commands."""
 
+import sys
 from typing import NoReturn
 
 from lantm.interrupts import watch_signals
@@ -11,6 +12,8 @@ def start() -> NoReturn:
     watch_signals()
     keep_memory()
     choose_environment()
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
     raise SystemExit(main())
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Column, Table
 
-from lantm.cli.common import Add, picture_file, require_writable, say
+from lantm.cli.common import Add, make_console, picture_file, require_writable, say, show_table
 from lantm.errors import require_positive
 from lantm.studies import benchmark
 from lantm.studies.benchmark import (
@@ -49,7 +49,7 @@ def add(command: Add) -> None:
 
 
 def run_bench(found: argparse.Namespace) -> int:
-    console = Console()
+    console = make_console()
     plot = picture_file(found.plot) if found.plot else None
     rows = load_rows(found.saved) if found.saved else measure(found, console)
     if found.markdown:
@@ -58,7 +58,7 @@ def run_bench(found: argparse.Namespace) -> int:
         shown = Table(HEADER[0], *(Column(name, justify="right") for name in HEADER[1:]))
         for line in table(rows):
             shown.add_row(*line)
-        console.print(shown)
+        show_table(console, shown)
         for remark in remarks(rows):
             say(console, remark)
     if plot:

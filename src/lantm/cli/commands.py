@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
+from lantm import __version__
 from lantm.cli.common import FAILED, Run
 from lantm.cli.options import Parser, fail
 from lantm.errors import require_one_of
@@ -63,6 +64,7 @@ def refuse(error: Exception) -> None:
 def build_parser(asked: Sequence[str] = ()) -> Parser:
     """The parser of the command that is asked for; of all commands where none is."""
     parser = Parser("lantm", description="Neural memories whose heads move by Lie group actions.")
+    parser.add_argument("--version", action="version", version=f"lantm {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, run: Run, text: str) -> argparse.ArgumentParser:

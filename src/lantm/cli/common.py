@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
 
 from lantm.errors import require_one_of
 
+WIDE = 10_000
+"""Columns enough for any table."""
 FAILED = 1
 """The exit code of a command that was right and did not succeed."""
 
@@ -20,9 +24,22 @@ Add: TypeAlias = Callable[[str, Run, str], argparse.ArgumentParser]
 """Adds a command by name, with a line of help; returns its parser for the options."""
 
 
+def make_console(width: int | None = None) -> Console:
+    """Text is shown as it is: brackets in the name of a file are no markup."""
+    return Console(width=width, markup=False, highlight=False, emoji=False)
+
+
 def say(console: Console, text: str) -> None:
-    """One line as it is, however wide the terminal and whatever brackets it has."""
-    console.print(text, soft_wrap=True, markup=False, highlight=False)
+    """One line, however wide the terminal."""
+    console.print(text, soft_wrap=True)
+
+
+def show_table(console: Console, table: Table) -> None:
+    """As wide as it has to be: a narrow terminal breaks lines rather than leave cells empty."""
+    for column in table.columns:
+        column.overflow = "fold"
+    least = Measurement.get(console, console.options.update(width=WIDE), table).minimum
+    make_console(width=max(least, console.width)).print(table)
 
 
 def picture_file(name: str) -> Path:

@@ -3,13 +3,12 @@
 import argparse
 import json
 
-from rich.console import Console
 from rich.table import Table
 
-from lantm.cli.common import Add, accuracies
+from lantm.cli.common import Add, accuracies, make_console, show_table
 from lantm.errors import require_one_of
 from lantm.tasks import TASKS
-from lantm.tasks.streams import PURPOSES, evaluation_batches, training_stream
+from lantm.tasks.streams import PURPOSES, REGIMES, evaluation_batches, training_stream
 from lantm.tasks.textfile import write_batches
 from lantm.training.evaluation import percent
 from lantm.training.runs import Run, evaluate, zoo_names
@@ -61,7 +60,7 @@ def run_eval(found: argparse.Namespace) -> int:
         for length, part in parts.items():
             shares = map(percent, accuracies(part))
             table.add_row(row["checkpoint"], source, str(length), str(part["examples"]), *shares)
-    Console().print(table)
+    show_table(make_console(), table)
     return 0
 
 
@@ -69,6 +68,9 @@ def run_data(found: argparse.Namespace) -> int:
     require_one_of("action", found.action, ["export"])
     require_one_of("task", found.task, TASKS)
     require_one_of("purpose", found.purpose, PURPOSES)
+    require_one_of("regime", found.regime, REGIMES)
+    if found.seed < 0:
+        raise ValueError(f"seed must be a whole number from 0, got {found.seed}")
     task = TASKS[found.task]
     if found.purpose == "train":
         stream = training_stream(task, found.regime, found.seed)
@@ -86,5 +88,5 @@ def run_zoo(found: argparse.Namespace) -> int:
         run = Run.open(name)
         twice = next(row for row in (run.result or {})["test"] if row["source"] == 2)
         table.add_row(name, *map(percent, accuracies(twice)), run.config.command)
-    Console().print(table)
+    show_table(make_console(), table)
     return 0

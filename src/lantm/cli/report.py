@@ -53,12 +53,13 @@ def run_report(found: argparse.Namespace) -> int:
         print(f"heat map: {picture}")
     if found.update:
         page = Path(found.update)
-        page.write_text(update_page(page.read_text(), results, found.checkpoint))
+        text = update_page(page.read_text("utf-8"), results, found.checkpoint)
+        page.write_text(text, "utf-8")
         print(f"tables: {page}")
         return 0
     text = FORMATS[shape](TABLES[table](results, found.checkpoint))
     if found.out:
-        Path(found.out).write_text(text)
+        Path(found.out).write_text(text, "utf-8")
         print(f"table: {found.out}")
     elif not found.heatmap:
         print(text, end="")

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from lantm.cli.common import Add, accuracies, say
+from lantm.cli.common import Add, accuracies, make_console, say
 from lantm.interrupts import Stopped
 from lantm.studies.results import Row, add_results, collect, merge, read_results, result_row
 from lantm.studies.sweep.engines import Engine, available_cores, make_engine, require_engine
@@ -21,7 +21,7 @@ from lantm.studies.sweep.schedule import Rates, Sweep, last_row
 from lantm.training.config import TrainConfig
 from lantm.training.evaluation import percent
 from lantm.training.runs import Run, zoo_names
-from lantm.training.trainer import open_stream
+from lantm.training.trainer import require_trainable
 
 SHARES = ("coarse", "validation_coarse")
 
@@ -55,7 +55,7 @@ def add(command: Add) -> None:
 
 
 def run_sweep(found: argparse.Namespace) -> int:
-    console = Console()
+    console = make_console()
     results = Path(found.results or Path(found.out) / "results.jsonl")
     if found.collect:
         if not Path(found.out).is_dir():
@@ -105,8 +105,8 @@ def choose(found: argparse.Namespace) -> list[TrainConfig]:
         asked["models"] = found.models or LIE_MODELS
     given = {name: values for name, values in asked.items() if values is not None}
     configs = find_grid(found.grid)._replace(**given).configs(overrides)
-    for config in {(c.task, c.data): c for c in configs if c.data is not None}.values():
-        open_stream(config)  # a bad data file is refused before there is a run
+    for config in {(c.data and c.task, c.data, c.model): c for c in configs}.values():
+        require_trainable(config)  # what cannot be is refused before there is a run
     return configs
 
 

@@ -12,44 +12,31 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from lantm.cli.common import FAILED, Add, accuracies, say
+from lantm.cli.common import FAILED, Add, accuracies, make_console, say, show_table
 from lantm.cli.options import add_options, given_options
 from lantm.interrupts import Stopped, if_stopped
 from lantm.machines.models import ModelConfig
 from lantm.tasks import TASKS
 from lantm.training.config import RECIPES, TrainConfig, configure
 from lantm.training.evaluation import percent
-from lantm.training.runs import Run
-from lantm.training.trainer import NonFiniteError, Progress, finish, open_stream
+from lantm.training.runs import ZOO, Run
+from lantm.training.trainer import NonFiniteError, Progress, finish, require_trainable
 
 
 def add(command: Add) -> None:
     train = command("train", run_train, "train a machine on a task and show what it learned")
     train.add_argument("task", nargs="?", help=f"one of {', '.join(TASKS)}")
     train.add_argument("--resume", metavar="RUN", help="go on with the run in this directory")
-    train.add_argument("--recipe", default="default", help=f"one of {', '.join(RECIPES)}")
-    train.add_argument("--out", metavar="DIR", default="runs", help="where runs are kept [runs]")
+    train.add_argument("--recipe", help=f"one of {', '.join(RECIPES)} [default]")
+    train.add_argument("--out", metavar="DIR", help="where runs are kept [runs]")
     usual = TrainConfig()
     add_options(train, usual.model)
     add_options(train, usual, skip=("task", "model"))
 
 
 def run_train(found: argparse.Namespace) -> int:
-    console = Console()
-    settings = given_options(found, TrainConfig, ModelConfig)
-    if found.resume is not None:
-        extra = [name for name, value in settings.items() if value is not None]
-        if extra:
-            raise ValueError(
-                f"--resume takes its settings from the run; got {', '.join(extra)} too"
-            )
-        run = Run.open(found.resume)
-    elif found.task is None:
-        raise ValueError(f"task must be given: one of {', '.join(TASKS)}")
-    else:
-        config = configure(found.recipe, **settings)
-        open_stream(config)  # a bad data file is refused before there is a run
-        run = Run.create(config, found.out)
+    console = make_console()
+    run = resumed_run(found) if found.resume is not None else new_run(found)
     say(console, f"run directory: {run.path}")
     if not run.is_finished:
         say(console, "compiling, which takes about 20 s the first time")
@@ -66,6 +53,26 @@ def run_train(found: argparse.Namespace) -> int:
     return 0
 
 
+def new_run(found: argparse.Namespace) -> Run:
+    if found.task is None:
+        raise ValueError(f"task must be given: one of {', '.join(TASKS)}")
+    settings = given_options(found, TrainConfig, ModelConfig)
+    config = configure(found.recipe or "default", **settings)
+    require_trainable(config)  # what cannot be is refused before there is a run
+    return Run.create(config, found.out or "runs")
+
+
+def resumed_run(found: argparse.Namespace) -> Run:
+    settings = given_options(found, TrainConfig, ModelConfig)
+    settings |= {"recipe": found.recipe, "out": found.out}
+    extra = [name for name, value in settings.items() if value is not None]
+    if extra:
+        raise ValueError(f"--resume takes its settings from the run; got {', '.join(extra)} too")
+    if found.resume.startswith(ZOO):
+        raise ValueError(f"--resume takes the directory of a run; {found.resume} is trained")
+    return Run.open(found.resume)
+
+
 def standing(run: Run) -> str:
     """What is kept of a run, and how to go on with it."""
     if run.saved is None:
@@ -77,7 +84,7 @@ def standing(run: Run) -> str:
 def train_with_bar(run: Run, console: Console) -> None:
     """A live line on a terminal; elsewhere a line for every validation."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
         TextColumn("loss {task.fields[loss]}  right {task.fields[right]}  2x {task.fields[far]}"),
@@ -121,7 +128,7 @@ def show_outcome(run: Run, console: Console) -> None:
     table = Table("checkpoint", "size", "fine", "coarse", title=f"{run.config.task}, test set")
     for row in result["test"]:
         table.add_row(row["checkpoint"], f"{row['source']}x", *map(percent, accuracies(row)))
-    console.print(table)
+    show_table(console, table)
     picture = run.path / "memory.png"
     draw("memory", run).savefig(picture, dpi=120)
     say(console, f"picture of the memory: {picture}")

@@ -9,6 +9,7 @@ A row has the keys
 - `status`: `finished`, or `failed` with an `error`
 - `seconds`: of training
 - `test`: a list of `{checkpoint, source, examples, fine, coarse}`, on a set that selected nothing
+- `threads`: only where there were several, whose number changes the last digits
 - `versions`: of lantm, jax and the code's commit
 """
 
@@ -19,8 +20,10 @@ from typing import Any, TypeAlias
 
 from filelock import FileLock
 
+from lantm.errors import require_fields, require_one_of
+from lantm.tasks.streams import REGIMES
 from lantm.training.checkpoints import write_atomically
-from lantm.training.runs import Run
+from lantm.training.runs import Run, require_result
 
 Row: TypeAlias = dict[str, Any]
 ROW = {
@@ -34,8 +37,7 @@ ROW = {
     "versions": dict,
 }
 CONFIG = {"task": str, "model": str, "regime": str, "seed": int, "batches": int}
-SCORE = {"checkpoint": str, "source": int | str, "fine": float | int, "coarse": float | int}
-"""The types of what every row has, of what its config has at least, and its test scores."""
+"""The types of what every row has, and of what its config has at least."""
 
 GRID_FILE = "grid.json"
 """In a run directory: the grid that its sweep trained."""
@@ -56,7 +58,7 @@ def result_row(run: Run) -> Row:
         "test": result.get("test", []),
         "versions": said["versions"],
     }
-    return row | ({"error": result["error"]} if "error" in result else {})
+    return row | {name: result[name] for name in ("error", "threads") if name in result}
 
 
 def collect(folder: str | Path) -> list[Row]:
@@ -93,20 +95,9 @@ def checked_row(row: Any) -> Row:
     """What a line of a file says, if it is a row."""
     require_fields("a row", row, ROW)
     require_fields("config", row["config"], CONFIG)
-    for score in row["test"]:
-        require_fields("a test score", score, SCORE)
+    require_one_of("regime", row["config"]["regime"], REGIMES)
+    require_result(row)
     return row
-
-
-def require_fields(name: str, found: Any, kinds: dict[str, Any]) -> None:
-    """It has these fields, of these types."""
-    if not isinstance(found, dict):
-        raise ValueError(f"{name} must be an object, got {found!r}")
-    for field, kind in kinds.items():
-        if field not in found:
-            raise ValueError(f"{name} must have a {field}")
-        if not isinstance(found[field], kind):
-            raise ValueError(f"{field} of {name} cannot be {found[field]!r}")
 
 
 def add_results(path: str | Path, rows: Iterable[Row]) -> list[Row]:

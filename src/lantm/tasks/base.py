@@ -6,6 +6,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from lantm.errors import require_shape
 from lantm.tasks.vocabulary import Vocabulary
 
 
@@ -47,13 +48,28 @@ class Task(abc.ABC):
 
     def sample(self, rng: np.random.Generator, size: int, batch: int) -> Batch:
         """A batch of problems of one size, marks included."""
-        inputs, answers = self.problems(rng, size, batch)
+        inputs, answers = self._checked_problems(rng, size, batch)
         start = np.full((batch, 1), self.vocabulary.start)
         end = np.full((batch, 1), self.vocabulary.end)
         return Batch(
             np.concatenate([start, inputs], axis=1).astype(np.int32),
             np.concatenate([answers, end], axis=1).astype(np.int32),
         )
+
+    def _checked_problems(
+        self, rng: np.random.Generator, size: int, batch: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What `problems` returns, if it is what it should be."""
+        method = f"{type(self).__name__}.problems"
+        made = self.problems(rng, size, batch)
+        if not isinstance(made, tuple) or len(made) != 2:
+            raise ValueError(f"{method} must return inputs and answers, got {made!r:.80}")
+        for name, part in zip(("inputs", "answers"), made, strict=True):
+            require_shape(f"{name} of {method}", np.shape(part), batch, "length")
+            if not np.issubdtype(np.asarray(part).dtype, np.integer):
+                kind = np.asarray(part).dtype
+                raise ValueError(f"{name} of {method} must be whole numbers, got {kind}")
+        return made
 
     def example(self, size: int, seed: int = 1) -> str:
         """One problem with its answer, as text."""

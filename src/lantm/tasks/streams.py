@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from lantm.errors import require_one_of, require_positive
+from lantm.processes import require_memory
 from lantm.tasks import Batch, Task
 
 BATCH_SIZE = 32
@@ -142,11 +143,19 @@ def training_stream(task: Task, regime: str, seed: int) -> TaskStream:
 
 def evaluation_batches(task: Task, purpose: str, multiple: int, examples: int) -> list[Batch]:
     """A validation or test set at a multiple of the training size, the same for every run."""
-    require_positive(examples=examples)
+    require_positive(examples=examples, multiple=multiple)
+    require_room(task, multiple, examples)
     stream = TaskStream(task, purpose, -(-examples // BATCH_SIZE), multiple=multiple)
     *batches, last = (stream[i] for i in range(len(stream)))
     keep = examples - BATCH_SIZE * len(batches)
     return [*batches, Batch(last.inputs[:keep], last.answers[:keep])]
+
+
+def require_room(task: Task, multiple: int, examples: int) -> None:
+    """So many problems fit into memory, each at least `multiple` times as long as in training."""
+    largest = task.sample(np.random.default_rng(0), task.largest, 1)
+    numbers = multiple * sum(part.size for part in largest)
+    require_memory(f"{examples} problems", examples * numbers * largest.inputs.itemsize)
 
 
 @dataclass(frozen=True)

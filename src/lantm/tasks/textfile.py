@@ -1,7 +1,8 @@
 """The authors' data files: one batch a line, `^ input # answer $` after `^ input # answer $`.
 
-Symbols are separated by commas, or are single characters in the arithmetic tasks. Numbers have
-their least significant digit first, except in the authors' files of the double task.
+Symbols are separated by commas, or are single characters in the arithmetic tasks; spaces, as in
+our own notation, will do too. Numbers have their least significant digit first, except in the
+authors' files of the double task.
 """
 
 from collections.abc import Iterable, Iterator
@@ -68,10 +69,7 @@ def read_batches(path: str | Path, task: Task) -> list[Batch]:
 
 def parse_line(line: str, task: Task) -> Iterator[Example]:
     """The problems of one line."""
-    separator = "," if "," in line else None
-    words = [w.strip() for w in line.split(separator)] if separator else list(line.strip())
-    if words and words[-1] == "":
-        words.pop()
+    words = split_words(line.strip())
     vocabulary = task.vocabulary
     marks = {"^": vocabulary.start, "#": vocabulary.separator, "$": vocabulary.end}
     tokens = [marks[word] if word in marks else parse_symbol(word, vocabulary) for word in words]
@@ -81,6 +79,17 @@ def parse_line(line: str, task: Task) -> Iterator[Example]:
         stop = tokens.index(vocabulary.end)
         yield parse_example(tokens[: stop + 1], task)
         tokens = tokens[stop + 1 :]
+
+
+def split_words(line: str) -> list[str]:
+    """At commas, else at spaces, else into single characters.
+
+    >>> split_words("^,60,#,60,$,"), split_words("^ 60 # 60 $"), split_words("^6#6$")
+    (['^', '60', '#', '60', '$'], ['^', '60', '#', '60', '$'], ['^', '6', '#', '6', '$'])
+    """
+    if "," in line:
+        return [word.strip() for word in line.removesuffix(",").split(",")]
+    return line.split() if " " in line else list(line)
 
 
 def parse_symbol(word: str, vocabulary: Vocabulary) -> int:

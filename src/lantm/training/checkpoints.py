@@ -1,6 +1,7 @@
 """Trees of arrays on disk, as safetensors files: loading one executes nothing."""
 
 import hashlib
+import json
 import os
 import re
 import secrets
@@ -20,10 +21,22 @@ Shaped: TypeAlias = jax.Array | jax.ShapeDtypeStruct
 
 
 def save_tree(path: str | Path, tree: PyTree, metadata: dict[str, str] | None = None) -> None:
-    """Write every array under its path in the tree. The file appears whole or not at all."""
+    """Write every array under its path in the tree. The file appears whole or not at all, and
+    equal trees with equal metadata give equal files.
+    """
     arrays = {name: np.asarray(leaf) for name, leaf in named_arrays(tree).items()}
     content = save(arrays, {**(metadata or {}), "checksum": checksum(arrays)})
-    write_atomically(Path(path), content)
+    write_atomically(Path(path), in_order(content))
+
+
+def in_order(content: bytes) -> bytes:
+    """A safetensors file with its metadata sorted, which comes in an order drawn at random."""
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:start])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # the arrays begin at a multiple of 8
+    return len(text).to_bytes(8, "little") + text + content[start:]
 
 
 def load_tree(path: str | Path, like: Tree, metadata: dict[str, str] | None = None) -> Tree:

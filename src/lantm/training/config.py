@@ -14,6 +14,9 @@ from lantm.tasks import TASKS
 from lantm.tasks.streams import REGIMES
 from lantm.training.optimiser import OPTIMISERS
 
+COUNTS = ("batches", "validate_every", "validate_from", "validation_examples", "test_examples")
+LARGEST = {"seed": 2**32 - 1, "decay_delay": (2**31 - 1) // 10, "batches": 2**31 - 1}
+"""What 32 bits hold: jax counts with these in single precision."""
 INITIALISATIONS = ("fan_in", "uniform", "straight")
 FIRST_FIELDS = frozenset(
     {
@@ -30,6 +33,9 @@ FIRST_FIELDS = frozenset(
 A field that came later is in the digest only where it is not at its default, so that runs from
 before are still found. Its default is what those runs had, and stays; a recipe may set another.
 """
+
+UNKNOWN_AT_FIRST = ("growth", "optimiser")
+"""Settings that the digests of the oldest runs, three of the zoo's among them, do not have."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +95,12 @@ class TrainConfig:
         require_one_of("regime", self.regime, REGIMES)
         require_one_of("init", self.init, INITIALISATIONS)
         require_one_of("optimiser", self.optimiser, OPTIMISERS)
-        for name in ("batches", "validate_every", "validate_from"):
+        for name in COUNTS:
             require_positive(**{name: getattr(self, name)})
-        require_positive(validation=self.validation_examples, test=self.test_examples)
-        for name, value in (("seed", self.seed), ("decay_delay", self.decay_delay or 0)):
-            if value < 0:
-                raise ValueError(f"{name} must be a whole number from 0, got {value!r}")
+        for name, largest in LARGEST.items():
+            if not 0 <= (getattr(self, name) or 0) <= largest:
+                value = getattr(self, name)
+                raise ValueError(f"{name} must be a whole number from 0 to {largest}, got {value}")
         for name in ("lr", "clip"):
             value = getattr(self, name)
             if value <= 0:
@@ -125,8 +131,18 @@ class TrainConfig:
     @property
     def digest(self) -> str:
         """Eight hexadecimal digits that differ for every config."""
-        text = json.dumps(identity(self), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+        return digest_of(identity(self))
+
+    def is_of(self, digest: str, stored: dict[str, Any]) -> bool:
+        """Whether a run of this config, as it was stored, can have that digest.
+
+        Earlier ones told 1 from 1.0, and the very first did not know all of `FIRST_FIELDS`.
+        """
+        own = identity(self)
+        told = {name: stored[name] for name in own}
+        told["model"] = {name: stored["model"][name] for name in own["model"]}
+        first = {name: value for name, value in told.items() if name not in UNKNOWN_AT_FIRST}
+        return digest in (digest_of(told), digest_of(first))
 
     @property
     def command(self) -> str:
@@ -152,6 +168,11 @@ class TrainConfig:
     def name(self) -> str:
         """The name of the run's directory."""
         return f"{self.task}-{self.model.model}-{self.regime}-seed{self.seed}-{self.digest}"
+
+
+def digest_of(settings: dict[str, Any]) -> str:
+    text = json.dumps(settings, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def identity(config: Any) -> dict[str, Any]:

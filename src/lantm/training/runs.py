@@ -13,9 +13,11 @@ import equinox as eqx
 import jax
 from filelock import FileLock, Timeout
 
-from lantm.errors import require_one_of
+from lantm.errors import require_fields, require_one_of
 from lantm.machines.models import build_machine
 from lantm.machines.seq2seq import Machine
+from lantm.processes import prefer_one_thread
+from lantm.spaces import SPACES
 from lantm.tasks import TASKS, Batch, Task
 from lantm.tasks.streams import evaluation_batches
 from lantm.tasks.textfile import read_batches
@@ -25,6 +27,14 @@ from lantm.training.evaluation import Evaluation, evaluate_batches
 
 CHECKPOINTS = ("best", "last")
 ZOO = "zoo:"
+DAMAGES = (json.JSONDecodeError, UnicodeDecodeError)
+STATUSES: dict[str, dict[str, Any]] = {
+    "finished": {"seconds": float | int | None, "test": list},
+    "failed": {},
+}
+"""How a run can have ended, with the types of what its result then says."""
+SCORE = {"checkpoint": str, "source": int | str, "fine": float | int, "coarse": float | int}
+"""The types of what a test score has."""
 
 
 class BusyError(ValueError):
@@ -61,9 +71,14 @@ class Run:
             raise ValueError(f"run must be a run directory or zoo:TASK, got {name}")
         try:
             content = json.loads(file.read_bytes())
-            return cls(path, TrainConfig.from_dict(content["config"]), content["digest"])
-        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+            digest, settings = content["digest"], content["config"]
+            require_registered(file, settings)
+            config = TrainConfig.from_dict(settings)
+        except (*DAMAGES, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{file} is damaged: {error!r}") from None
+        if not config.is_of(digest, settings):
+            raise ValueError(f"{file} was changed: its settings do not have the digest {digest}")
+        return cls(path, config, digest)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -90,10 +105,10 @@ class Run:
             return None
         try:
             result = json.loads(path.read_bytes())
-            require_one_of("status", result["status"], ("finished", "failed"))
+            require_result(result)
             return result
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is damaged: {error!r}") from None
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}") from None
 
     @property
     def is_finished(self) -> bool:
@@ -101,16 +116,18 @@ class Run:
         return self.result is not None and self.result["status"] == "finished"
 
     def metrics(self) -> Iterator[dict[str, Any]]:
-        """One row for every logged batch; a line cut off by a crash is left out."""
+        """One row for every logged batch; lines that are none are left out."""
+        for line in self.metrics_lines():
+            row = parse_row(line)
+            if row is not None:
+                yield row
+
+    def metrics_lines(self) -> list[str]:
         path = self.path / "metrics.jsonl"
-        for line in path.read_text().splitlines() if path.exists() else ():
-            try:
-                yield json.loads(line)
-            except json.JSONDecodeError:
-                return
+        return path.read_text("utf-8", errors="replace").splitlines() if path.exists() else []
 
     def machine(self, checkpoint: str = "best") -> Machine:
-        """The trained machine: best by validation, last, or the number of a kept batch."""
+        """The trained machine: best by validation, last, or the number of a kept batch, as 500."""
         weights = self.weights_path(checkpoint)
         if not weights.exists():
             kept = sorted(p.stem for p in (self.path / "weights").glob("*.safetensors"))
@@ -120,7 +137,8 @@ class Run:
         return load_tree(weights, shapes, {"config": self.digest})
 
     def weights_path(self, checkpoint: str) -> Path:
-        return self.path / "weights" / f"{checkpoint}.safetensors"
+        name = f"{int(checkpoint):06d}" if checkpoint.isdecimal() else checkpoint
+        return self.path / "weights" / f"{name}.safetensors"
 
     @property
     def kept(self) -> list[str]:
@@ -138,6 +156,39 @@ class Run:
         write_atomically(self.path / name, (json.dumps(value, indent=2) + "\n").encode())
 
 
+def require_registered(file: Path, settings: dict[str, Any]) -> None:
+    """The task and the key space of a run are there; users' own ones come with a file."""
+    names = {"task": (settings["task"], TASKS), "space": (settings["model"]["space"], SPACES)}
+    for name, (value, known) in names.items():
+        if value is not None and value not in known:
+            raise ValueError(
+                f"{file} has the {name} {value!r}, which must be one of {', '.join(known)}; "
+                "one of your own needs --file FILE.py"
+            )
+
+
+def require_result(result: Any) -> None:
+    """It says how a run ended, with scores that can be."""
+    require_fields("a result", result, {"status": str})
+    require_one_of("status", result["status"], STATUSES)
+    require_fields("a result", result, STATUSES[result["status"]])
+    for score in result.get("test", []):
+        require_fields("a test score", score, SCORE)
+        for name in ("fine", "coarse"):
+            if not 0 <= score[name] <= 1:
+                raise ValueError(f"{name} of a test score cannot be {score[name]!r}")
+
+
+def parse_row(line: str) -> dict[str, Any] | None:
+    """A row of the metrics; nothing where the line is damaged."""
+    try:
+        row = json.loads(line)
+        require_fields("a row", row, {"batch": int})
+        return row
+    except ValueError:
+        return None
+
+
 class Score(NamedTuple):
     """The evaluation of one checkpoint on one set of problems."""
 
@@ -153,29 +204,35 @@ class Score(NamedTuple):
 
 def evaluate(
     run: Run | str | Path,
-    multiples: Iterable[int] = (1, 2),
-    data: Iterable[str | Path] = (),
+    multiples: int | Iterable[int] = (1, 2),
+    data: str | Path | Iterable[str | Path] = (),
     *,
-    checkpoints: Iterable[str] | None = None,
+    checkpoints: str | Iterable[str] | None = None,
     examples: int = 3200,
 ) -> list[Score]:
     """Accuracies on the test sets of the given multiples, and on files of the authors' format.
 
     Without a choice: of the best and the last checkpoint, or what there is of the two.
     """
+    prefer_one_thread()
     run = run if isinstance(run, Run) else Run.open(run)
     sets: list[tuple[int | str, list[Batch]]] = [
         (multiple, evaluation_batches(run.task, "test", multiple, examples))
-        for multiple in multiples
+        for multiple in as_list(multiples)
     ]
-    sets += [(str(path), read_batches(path, run.task)) for path in data]
+    sets += [(str(path), read_batches(path, run.task)) for path in as_list(data)]
     if checkpoints is None:
         checkpoints = [name for name in CHECKPOINTS if run.weights_path(name).exists()] or ["best"]
     scores = []
-    for name in checkpoints:
+    for name in as_list(checkpoints):
         machine = run.machine(name)
         scores += [Score(name, source, evaluate_batches(machine, part)) for source, part in sets]
     return scores
+
+
+def as_list(values: Any) -> list[Any]:
+    """One value alone, a name above all, is a list of one."""
+    return [values] if isinstance(values, str | Path | int) else list(values)
 
 
 ZOO_FOLDER = Path(__file__).parents[1] / "zoo"

@@ -1,6 +1,7 @@
 """Training: from a config to a run with a trained machine."""
 
 import json
+import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -21,6 +22,7 @@ from lantm.machines.models import build_machine
 from lantm.machines.seq2seq import Machine, answer_loss, score
 from lantm.machines.straight import straighten
 from lantm.parts.controllers.lstm import set_forget_bias
+from lantm.processes import computing_threads, prefer_one_thread, require_memory
 from lantm.tasks import TASKS
 from lantm.tasks.streams import (
     GrowingStream,
@@ -29,17 +31,29 @@ from lantm.tasks.streams import (
     buckets,
     evaluation_batches,
     pad,
+    require_room,
     training_stream,
 )
 from lantm.tasks.textfile import FileStream
-from lantm.training.checkpoints import load_tree, read_metadata, save_tree, write_atomically
+from lantm.training.checkpoints import (
+    load_tree,
+    named_arrays,
+    read_metadata,
+    save_tree,
+    write_atomically,
+)
 from lantm.training.config import TrainConfig
 from lantm.training.evaluation import Evaluation, evaluate_batches
 from lantm.training.optimiser import OPTIMISERS
-from lantm.training.runs import Run, evaluate
+from lantm.training.runs import Run, evaluate, parse_row
 
 LOG_EVERY = 100
 KEPT_CHECKPOINTS = 2
+COPIES = 4
+"""Numbers for each parameter: itself, its average, its gradient and its moment."""
+SIZES = ("hidden_size", "embedding_size", "memory_width", "key_size", "layers")
+"""The settings of a model that decide how much memory it needs."""
+MANY_THREADS = "computing with {} threads: the last digits may differ from those of one thread"
 NOISE = 0x6E6F6973
 """The purpose of a stream of random numbers, as a number that no split has."""
 
@@ -91,9 +105,12 @@ def finish(
 ) -> Run:
     """Train to the end, from the last checkpoint if there is one, and test the outcome.
 
-    A finished run is returned as it is; one that another process trains is refused.
+    A finished run is returned as it is; one that another process trains is refused. It computes
+    with one thread, as the program does. Where jax was in use before, or NPROC asks for more
+    threads, the last digits can differ; the result then says how many threads there were.
     """
     if not run.is_finished:
+        prefer_one_thread()
         with run.held():
             run.write_json("result.json", train_and_test(run, on_progress, on_notice))
     return run
@@ -104,6 +121,9 @@ def train_and_test(
 ) -> dict[str, Any]:
     """The result of a run; an error of numbers is recorded before it is raised."""
     trainer = Trainer(run, on_notice)
+    threads = computing_threads() or 1
+    if threads > 1:
+        on_notice(MANY_THREADS.format(threads))
     try:
         trainer.run_to_end(on_progress)
     except NonFiniteError as error:
@@ -113,7 +133,8 @@ def train_and_test(
     scores = [score.to_dict() for score in evaluate(run, examples=run.config.test_examples)]
     for row in scores:
         del row["by_length"]
-    return {"status": "finished", "seconds": seconds, "test": scores}
+    many = {"threads": threads} if threads > 1 else {}
+    return {"status": "finished", "seconds": seconds, **many, "test": scores}
 
 
 class Trainer:
@@ -238,9 +259,12 @@ class Trainer:
         """The newest checkpoint that is whole and of this config, with the metrics up to it."""
         for leftover in self.run.path.rglob("*.safetensors?*"):  # of a process that was killed
             leftover.unlink()
+        folder = self.run.path / "checkpoints"
+        folder.mkdir(exist_ok=True)
+        if not any(folder.iterdir()):
+            self.require_no_progress()
         state = fresh
-        found = (self.run.path / "checkpoints").glob("*.safetensors")
-        for path in sorted(found, key=by_number, reverse=True):
+        for path in sorted(folder.glob("*.safetensors"), key=by_number, reverse=True):
             try:
                 state = load_tree(path, fresh, {"config": self.run.digest})
                 self.begun -= float(read_metadata(path).get("seconds", 0))
@@ -248,10 +272,29 @@ class Trainer:
             except ValueError as error:
                 on_notice(f"stepping over a checkpoint: {error}")
                 path.rename(path.with_suffix(".bad"))
-        rows = [row for row in self.run.metrics() if row["batch"] <= int(state.batch)]
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        write_atomically(self.run.path / "metrics.jsonl", text.encode())
+        self.restore_metrics(int(state.batch), on_notice)
         return state
+
+    def require_no_progress(self) -> None:
+        """There are no checkpoints. The metrics may not show that there were: to begin again
+        would cut them. A process that was killed leaves no row after that of a validation.
+        """
+        rows = list(self.run.metrics())
+        if any("validation_coarse" in row for row in rows[:-1]):
+            raise ValueError(
+                f"{self.run.path} has no checkpoint to go on from, though its metrics go to batch "
+                f"{rows[-1]['batch']}; to train it anew, remove them or choose another folder"
+            )
+
+    def restore_metrics(self, batch: int, on_notice: Callable[[str], None]) -> None:
+        """Keep the rows up to a batch; those after it will come again."""
+        file, lines = self.run.path / "metrics.jsonl", self.run.metrics_lines()
+        bad = sum(parse_row(line) is None for line in lines[:-1])  # a crash may cut off the last
+        if bad:
+            on_notice(f"{file}: leaving out what is damaged, lines of {len(lines)}: {bad}")
+        rows = [row for row in self.run.metrics() if row["batch"] <= batch]
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        write_atomically(file, text.encode())
 
 
 def by_number(path: Path) -> tuple[int, str]:
@@ -269,6 +312,20 @@ def open_stream(config: TrainConfig) -> Stream:
         stream = training_stream(task, config.regime, config.seed)
     updates = round(config.growth * config.batches)
     return GrowingStream(stream, updates, config.seed) if updates else stream
+
+
+def require_trainable(config: TrainConfig) -> None:
+    """The data can be read, and the machine and its problems fit into memory."""
+    open_stream(config)
+    task = TASKS[config.task]
+    require_room(task, 2, max(config.validation_examples, config.test_examples))
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    machine = eqx.filter_eval_shape(build_machine, config.model, task.vocabulary, key=key)
+    numbers = sum(math.prod(leaf.shape) for leaf in named_arrays(machine).values())
+    sizes = [name for name in SIZES if getattr(config.model, name, None)]
+    largest = max(sizes, key=lambda name: getattr(config.model, name))
+    what = f"{largest} {getattr(config.model, largest)}"
+    require_memory(what, COPIES * numbers * jnp.zeros(0).dtype.itemsize)
 
 
 @eqx.filter_jit

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import rich.table
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 
 from lantm.studies.report.tables import EMPTY, Table
 
@@ -15,17 +16,17 @@ WIDE = 10_000
 
 
 def terminal(table: Table) -> str:
-    """As wide as the terminal, if there is one."""
+    """As wide as the terminal, if there is one and every word has room."""
     out, real = io.StringIO(), Console()
-    width = real.width if real.is_terminal else WIDE
     shown = rich.table.Table(title=table.title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name, right in zip(table.header, table.numeric, strict=True):
         header = name.replace(" ", "\n") if right else name
         shown.add_column(header, justify="right" if right else "left", overflow="fold")
     for row in table.rows:
         shown.add_row(*row)
-    console = Console(file=out, width=width, markup=False, highlight=False, emoji=False)
-    console.print(shown)
+    console = Console(file=out, width=WIDE, markup=False, highlight=False, emoji=False)
+    least = Measurement.get(console, console.options, shown).minimum
+    console.print(shown, width=max(least, real.width) if real.is_terminal else None)
     return out.getvalue() + table.caption + "\n"
 
 

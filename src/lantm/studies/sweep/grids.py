@@ -38,6 +38,9 @@ class Grid(NamedTuple):
 
     def configs(self, overrides: Settings | None = None) -> list[TrainConfig]:
         """Every run of the grid once; overrides hold for all of them."""
+        for name in (*CELL, "seed"):
+            if name in (overrides or {}):
+                raise ValueError(f"{name} is chosen by a list of its own, not for every run")
         found = [
             configure(self.recipe, **dict(zip(CELL, cell, strict=True)) | tried | (overrides or {}))
             for cell in product(self.tasks, self.models, self.regimes)
@@ -125,7 +128,7 @@ def find_grid(name: str) -> Grid:
 
 def read_grid(path: Path) -> Grid:
     """The grid of a file: `base` are settings of every run, each list of `grid` is varied."""
-    content = tomllib.loads(path.read_text())
+    content = tomllib.loads(path.read_text("utf-8"))
     for key, table in content.items():
         require_one_of("table", key, ["base", "grid"])
         if not isinstance(table, dict):

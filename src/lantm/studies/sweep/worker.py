@@ -31,7 +31,7 @@ def work(folder: str, file: str | None = None) -> None:
     except BusyError:
         pass
     except Exception as error:  # the other runs go on
-        (run.path / ERROR_FILE).write_text(traceback.format_exc())
+        (run.path / ERROR_FILE).write_text(traceback.format_exc(), "utf-8")
         short = textwrap.shorten(describe(error), LONGEST_ERROR, placeholder=" ...")
         record_failure(run, f"{short} (see {ERROR_FILE})")
 
