@@ -39,6 +39,10 @@ VARIANTS: dict[str, dict[str, object]] = {
         "controller": "gru",
         "output": "nonlinear",
         "weighting": "inverse_power",
+        "gate": "cut_off",
+        "anchored": True,
+        "blended": True,
+        "strength_floor": 0.2,
     },
 }
 """All seven models, and what else changes the way a head moves or what there is of a part."""

@@ -249,6 +249,39 @@ def test_the_gru_is_that_of_equinox():
     assert np.allclose(own(state, x).hidden, theirs(x, state.hidden), rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize("model", ["lantm", "lstm"])
+def test_noise_is_added_to_what_the_controller_activates(model):
+    """As if the inputs had it, through a map that adds it; in results and gradients."""
+    own = cell(model=model)
+    size = own.noise_size
+    noise = 0.3 * jax.random.normal(jax.random.key(0), (TIME, BATCH, size))
+    weight = own.controller.layers[0].from_input.weight
+    wider = jnp.concatenate([weight[:, :INPUTS], jnp.eye(size), weight[:, INPUTS:]], axis=1)
+    wide = eqx.tree_at(lambda c: c.controller.layers[0].from_input.weight, own, wider)
+    inputs = jnp.concatenate([INPUT, jnp.swapaxes(noise, 0, 1)], axis=2)
+
+    def gradients(cell, inputs, noise):
+        def loss(cell):
+            return jnp.sum(jnp.sin(cell.unroll(states, inputs, LENGTHS, noise=noise)[1]))
+
+        states = states_for(cell, BATCH, TIME)
+        return eqx.filter_jit(eqx.filter_value_and_grad(loss))(cell)
+
+    (value, shaken), (expected, told) = gradients(own, INPUT, noise), gradients(wide, inputs, None)
+    still, _ = gradients(own, INPUT, None)
+    assert np.allclose(value, expected, rtol=1e-12)
+    assert not np.allclose(value, still, rtol=1e-3)
+    assert difference(shaken.interface, told.interface) < 1e-11
+    found = shaken.controller.layers[0].from_input.weight[:, :INPUTS]
+    assert np.allclose(found, told.controller.layers[0].from_input.weight[:, :INPUTS], atol=1e-11)
+
+
+def test_noise_is_refused_where_nothing_could_take_it():
+    loud = LouderLSTM(INPUTS, OUTPUTS, HIDDEN, key=jax.random.key(1))
+    with pytest.raises(ValueError, match="noise is only for cells in the fast loop"):
+        loud.unroll(states_for(loud, BATCH, TIME), INPUT, noise=jnp.zeros((TIME, BATCH, 1)))
+
+
 # ---- spaces with holes
 
 

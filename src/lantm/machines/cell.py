@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 from lantm.errors import require_shape
 from lantm.parts import Trace
 from lantm.spaces import Chart, coordinates
-from lantm.unrolling.scan import Inputs, Lengths, Outputs, State, unroll_scan
+from lantm.unrolling.scan import Inputs, Lengths, Noise, Outputs, State, unroll_scan
 
 
 class Cell(eqx.Module):
@@ -40,13 +40,27 @@ class Cell(eqx.Module):
     ) -> tuple[State, Float[Array, " output_size"], Trace]:
         """The next state, this step's output, and what happened. `write` keeps new memories."""
 
+    @property
+    def noise_size(self) -> int:
+        """Numbers of a step that noise can be put on; 0: none."""
+        return 0
+
     def unroll(
-        self, state: State, inputs: Inputs, lengths: Lengths | None = None, *, write: bool = True
+        self,
+        state: State,
+        inputs: Inputs,
+        lengths: Lengths | None = None,
+        *,
+        write: bool = True,
+        noise: Noise | None = None,
     ) -> tuple[State, Outputs]:
         """The final state and every output of a batch: what `unroll_scan` gives, or gives slower.
 
-        A cell that overrides this sees to it that whoever overrides its `step` gets that.
+        `noise` is added to what the controller's first layer activates. A cell that overrides this
+        sees to it that whoever overrides its `step` gets that.
         """
+        if noise is not None:
+            raise ValueError("noise is only for cells in the fast loop")
         return unroll_scan(self, state, inputs, lengths, write=write)
 
     def room(self, state: State) -> Int[Array, " batch"] | None:

@@ -11,10 +11,10 @@ from lantm.parts import CONTROLLERS, Controller, LayerState, Trace
 from lantm.parts.affine import Affine, weight_and_bias
 from lantm.parts.controllers import MakeLayer
 from lantm.parts.overrides import written_for
-from lantm.unrolling.buffers import Buffers
+from lantm.unrolling.buffers import Buffers, Writing
 from lantm.unrolling.controller import Weights, is_loopable
 from lantm.unrolling.loop import Blind, Carry, Loop
-from lantm.unrolling.scan import Inputs, Lengths, Outputs, cut
+from lantm.unrolling.scan import Inputs, Lengths, Noise, Outputs, cut
 from lantm.unrolling.timed import for_all
 
 States = tuple[LayerState, ...]
@@ -53,6 +53,10 @@ class LSTMCell(Cell):
     def init_state(self, capacity: int = 0) -> States:
         return self.controller.initial
 
+    @property
+    def noise_size(self) -> int:
+        return self.controller.noise_size
+
     def step(
         self, state: States, inputs: Float[Array, " input_size"], *, write: bool = True
     ) -> tuple[States, Float[Array, " output_size"], Trace]:
@@ -61,15 +65,21 @@ class LSTMCell(Cell):
         return state, self.interface(hidden), Trace(hidden)
 
     def unroll(
-        self, state: States, inputs: Inputs, lengths: Lengths | None = None, *, write: bool = True
+        self,
+        state: States,
+        inputs: Inputs,
+        lengths: Lengths | None = None,
+        *,
+        write: bool = True,
+        noise: Noise | None = None,
     ) -> tuple[States, Outputs]:
         """By the fast loop: a machine with a memory of width zero that it never writes to."""
         if not (written_for(type(self), "unroll", "step") and is_loopable(self.controller)):
-            return super().unroll(state, inputs, lengths, write=write)
+            return super().unroll(state, inputs, lengths, write=write, noise=noise)
         batch = inputs.shape[0]
         weight, bias = weight_and_bias(self.interface)
         none, empty = (jnp.zeros((batch, *[0] * rank), inputs.dtype) for rank in (1, 2))
-        loop = Loop(Blind(), self.controller.activates, width=0, skip=0, write=False)
+        loop = Loop(Blind(), self.controller.activates, Writing(0, 0), skip=0, write=False)
         end = loop(
             Weights.of(self.controller, Affine(weight[:0].T, bias[:0])),
             jnp.swapaxes(inputs, 0, 1),
@@ -77,6 +87,7 @@ class LSTMCell(Cell):
             Buffers.of(empty, empty, none),
             jnp.zeros(batch, jnp.int32),
             lengths,
+            noise,
         )
         outputs = jnp.swapaxes(for_all(Affine(weight.T, bias), end.hidden), 0, 1)
         return end.carry.controller, cut(outputs, lengths)

@@ -19,10 +19,10 @@ from lantm.parts.output import MakeOutput
 from lantm.parts.overrides import written_for
 from lantm.parts.pieces import split
 from lantm.spaces import Chart
-from lantm.unrolling.buffers import Buffers
+from lantm.unrolling.buffers import Buffers, Writing
 from lantm.unrolling.controller import Weights, is_loopable
 from lantm.unrolling.loop import Carry, Loop
-from lantm.unrolling.scan import Inputs, Lengths, Outputs, cut
+from lantm.unrolling.scan import Inputs, Lengths, Noise, Outputs, cut
 from lantm.unrolling.timed import for_all
 
 
@@ -49,6 +49,8 @@ class MemoryCell(Cell):
     initial_reading: Float[Array, " width"]
     input_size: int = eqx.field(static=True)
     output_size: int = eqx.field(static=True)
+    strength_floor: float = eqx.field(static=True)
+    """The least strength of a memory that a step writes."""
 
     def __init__(
         self,
@@ -63,6 +65,7 @@ class MemoryCell(Cell):
         output: MakeOutput = OUTPUTS["linear"],
         gated_output: bool = True,
         initial_strength_bias: float = -10.0,
+        strength_floor: float = 0.0,
         key: PRNGKeyArray,
     ):
         require_positive(
@@ -70,6 +73,7 @@ class MemoryCell(Cell):
         )
         keys = jax.random.split(key, 5)
         read_width = access.read_heads * width
+        self.strength_floor = strength_floor
         self.input_size, self.output_size, self.access = input_size, output_size, access
         self.controller = Controller(
             controller, input_size + read_width, hidden_size, layers, key=keys[0]
@@ -105,6 +109,10 @@ class MemoryCell(Cell):
     def memories_per_step(self) -> int:
         return self.access.write_heads
 
+    @property
+    def noise_size(self) -> int:
+        return self.controller.noise_size
+
     def init_state(self, capacity: int) -> MemoryState:
         keys = jax.vmap(self.access.project)(self.initial_memory.keys)
         return MemoryState(
@@ -125,7 +133,8 @@ class MemoryCell(Cell):
         readings = state.memory.read(weights)
 
         values = jnp.tanh(values).reshape(self.access.write_heads, self.width)
-        strengths = jax.nn.sigmoid(strengths)
+        floor = self.strength_floor
+        strengths = floor + (1 - floor) * jax.nn.sigmoid(strengths)
         memory = state.memory
         for new in zip(wrote.key, values, strengths, strict=True) if write else ():
             memory = memory.write(*new)
@@ -149,6 +158,7 @@ class MemoryCell(Cell):
         lengths: Lengths | None = None,
         *,
         write: bool = True,
+        noise: Noise | None = None,
     ) -> tuple[MemoryState, Outputs]:
         """By the fast loop, where nothing that it relies on was overridden."""
         fast = (
@@ -157,10 +167,11 @@ class MemoryCell(Cell):
             and self.access.in_pieces
         )
         if not fast:
-            return super().unroll(state, inputs, lengths, write=write)
+            return super().unroll(state, inputs, lengths, write=write, noise=noise)
         outputs, memory = self.output_size, state.memory
         weight, bias = weight_and_bias(self.interface)
-        loop = Loop(self.access, self.controller.activates, self.width, self.skipped, write)
+        writing = Writing(self.access.write_heads, self.width, self.strength_floor)
+        loop = Loop(self.access, self.controller.activates, writing, self.skipped, write)
         end = loop(
             Weights.of(self.controller, Affine(weight[outputs:].T, bias[outputs:])),
             jnp.swapaxes(inputs, 0, 1),
@@ -168,6 +179,7 @@ class MemoryCell(Cell):
             Buffers.of(memory.keys, memory.values, memory.strengths),
             memory.count,
             lengths,
+            noise,
         )
         gates = jax.nn.sigmoid(end.commands[:, :, self.skipped - 1]) if self.output.gated else None
         features = jax.vmap(jax.vmap(self.output.features))(gates, end.hidden, end.readings)

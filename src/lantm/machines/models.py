@@ -13,7 +13,7 @@ from lantm.machines.lstm_cell import LSTMCell
 from lantm.machines.memory_cell import MemoryCell
 from lantm.machines.seq2seq import Machine
 from lantm.memory import WEIGHTINGS
-from lantm.parts import CONTROLLERS, OUTPUTS, Access, Gate, Head, LieAccess, RandomAccess
+from lantm.parts import CONTROLLERS, GATES, OUTPUTS, Access, Gate, Head, LieAccess, RandomAccess
 from lantm.spaces import SPACES
 from lantm.tasks import Vocabulary
 
@@ -60,6 +60,14 @@ class ModelConfig:
     """Of a Lie-access model."""
     write_heads: int = 1
     """Likewise; each writes a memory at every step."""
+    gate: str = "sigmoid"
+    """Of random access. sigmoid: the paper's; cut_off: one that can be shut for good."""
+    anchored: bool = False
+    """After a reading, read heads go part of the way to the mean key of what they read."""
+    blended: bool = False
+    """Where a gate is half open, read at both places, instead of at a place between them."""
+    strength_floor: float = 0.0
+    """The least strength of a memory, from 0 to 1."""
 
     def __post_init__(self) -> None:
         require_one_of("model", self.model, MODELS)
@@ -76,6 +84,9 @@ class ModelConfig:
                     f"{name} is only for {', '.join(takers)}; "
                     f"got {getattr(self, name)!r} for {self.model}"
                 )
+        if not 0 <= self.strength_floor <= 1:
+            raise ValueError(f"strength_floor must be from 0 to 1, got {self.strength_floor!r}")
+        require_one_of("gate", self.gate, GATES)
         for name, known in (("space", SPACES), ("weighting", WEIGHTINGS)):
             if self.chosen(name) is not None:
                 require_one_of(name, self.chosen(name), known)
@@ -145,6 +156,7 @@ def with_memory(
             output=OUTPUTS[config.output],
             gated_output=gated_output,
             initial_strength_bias=config.initial_strength_bias,
+            strength_floor=config.strength_floor,
             key=cell_key,
         )
 
@@ -168,6 +180,8 @@ def build_lie_access(config: ModelConfig, key: PRNGKeyArray) -> LieAccess:
         [_build_head(config, *read_biases, k) for k in _keys(read_key, config.read_heads)],
         [_build_head(config, *write_biases, k) for k in _keys(write_key, config.write_heads)],
         WEIGHTINGS[config.chosen("weighting")](),
+        anchored=config.anchored,
+        blended=config.blended,
     )
 
 
@@ -182,7 +196,7 @@ def _build_head(
     reach_key, head_key = jax.random.split(key)
     action_gate = Gate(action_gate_bias) if config.action_interpolation else None
     space = SPACES[config.chosen("space")]
-    reach, gate = space.reach(reach_key), Gate(gate_bias)
+    reach, gate = space.reach(reach_key), GATES[config.gate](gate_bias)
     return Head(space, reach=reach, gate=gate, action_gate=action_gate, key=head_key)
 
 
@@ -197,14 +211,20 @@ OWN_SETTINGS: dict[str, Any] = {
     "key_size": None,
     "sharpen": False,
     "output": "linear",
+    "gate": "sigmoid",
+    "anchored": False,
+    "blended": False,
+    "strength_floor": 0.0,
 }
 """Settings that only some models take, with the values that say nothing."""
 
 SIZES = {"hidden_size": 50, "embedding_size": 14}
-LIE = frozenset(
-    {"space", "weighting", "action_interpolation", "read_heads", "write_heads", "output"}
-)
-RANDOM = frozenset({"key_size", "sharpen", "output"})
+MEMORY = frozenset({"output", "strength_floor"})
+LIE = MEMORY | {
+    *("space", "weighting", "action_interpolation", "read_heads", "write_heads"),
+    *("gate", "anchored", "blended"),
+}
+RANDOM = MEMORY | {"key_size", "sharpen"}
 
 
 def lie_model(space: str, weighting: str) -> Design:

@@ -2,17 +2,19 @@
 
 from lantm.parts.access import Access, Addressing, Heads
 from lantm.parts.controllers import CONTROLLERS, Controller, Layer, LayerState
-from lantm.parts.lie import Gate, Head, HeadState, LieAccess, LieHeads
+from lantm.parts.lie import GATES, CutOffGate, Gate, Head, HeadState, LieAccess, LieHeads
 from lantm.parts.output import OUTPUTS, LinearOutput, NonlinearOutput, Output
 from lantm.parts.ram import RandomAccess, TapeKeys
 from lantm.parts.trace import HeadTrace, Trace
 
 __all__ = [
     "CONTROLLERS",
+    "GATES",
     "OUTPUTS",
     "Access",
     "Addressing",
     "Controller",
+    "CutOffGate",
     "Gate",
     "Head",
     "HeadState",

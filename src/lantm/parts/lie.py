@@ -1,6 +1,6 @@
 """Lie access: heads that move by group actions (paper, sections 3.1 to 3.3 and appendix B)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import equinox as eqx
@@ -25,6 +25,21 @@ class Gate(eqx.Module):
 
     def __call__(self, raw: AnyScalar) -> AnyScalar:
         return jax.nn.sigmoid(raw + self.bias)
+
+
+class CutOffGate(Gate):
+    """clip(1.2 sigmoid(x + bias) - 0.1, 0, 1): a gate that can be shut, and open, for good.
+
+    Its gradient is that of the curve before the cut, so that a shut gate can learn to open.
+    """
+
+    def __call__(self, raw: AnyScalar) -> AnyScalar:
+        curve = 1.2 * jax.nn.sigmoid(raw + self.bias) - 0.1
+        return curve + jax.lax.stop_gradient(jnp.clip(curve, 0, 1) - curve)
+
+
+GATES: dict[str, Callable[[float], Gate]] = {"sigmoid": Gate, "cut_off": CutOffGate}
+"""What makes a gate of random access from its bias, by name."""
 
 
 class HeadState(NamedTuple):
@@ -88,6 +103,22 @@ class Head(eqx.Module):
         trace = HeadTrace(key, g, a, space.log(a), r)
         return HeadState(key, a if self.action_gate else None), trace
 
+    def ways(
+        self, space: KeySpace, command: Float[Array, " command_size"], moved: HeadTrace, key: Key
+    ) -> "Ways":
+        """Where a head at `key` is led by random access alone and by Lie access alone."""
+        candidate, gate, *_ = split(command, self.command_sizes)
+        jumped = space.act(moved.action, space.project(candidate))
+        return Ways(self.gate(gate[0]), jumped, space.act(moved.action, key))
+
+
+class Ways(NamedTuple):
+    """The two places between which a head's gate decides."""
+
+    gate: Float[Array, "*batch"]
+    jumped: Float[Array, "*batch key_size"]
+    walked: Float[Array, "*batch key_size"]
+
 
 States: TypeAlias = tuple[HeadState, ...]
 
@@ -101,6 +132,8 @@ class LieMovement(NamedTuple):
     heads: LieHeads
     raw: tuple[Float[Array, "*batch raw_size"], ...]
     """For the weighting, of each read head."""
+    ways: tuple[Ways, ...] | None
+    """Of each read head, where readings are blended."""
 
 
 class LieAccess(Access):
@@ -110,6 +143,11 @@ class LieAccess(Access):
     reads: tuple[Head, ...]
     writes: tuple[Head, ...]
     weighting: Weighting
+    anchors: tuple[Float[Array, ""], ...] | None
+    """Of each read head: how far it goes, after a reading, to the mean key of what it read."""
+    blended: bool = eqx.field(static=True)
+    """Read where random access leads and where Lie access leads and mix the weights, instead of
+    reading at a mixture of the places."""
 
     def __init__(
         self,
@@ -117,9 +155,14 @@ class LieAccess(Access):
         reads: Sequence[Head],
         writes: Sequence[Head],
         weighting: Weighting | None = None,
+        *,
+        anchored: bool = False,
+        blended: bool = False,
     ):
         self.space, self.reads, self.writes = space, tuple(reads), tuple(writes)
         self.weighting = weighting or InverseSquare()
+        self.anchors = tuple(jnp.zeros(()) for _ in reads) if anchored else None
+        self.blended = blended
 
     def __check_init__(self) -> None:
         for name, heads in (("reads", self.reads), ("writes", self.writes)):
@@ -175,19 +218,32 @@ class LieAccess(Access):
     def move(
         self, command: Float[Array, " command_size"], heads: LieHeads
     ) -> tuple[LieMovement, HeadTrace, HeadTrace]:
-        reads, writes, raw = self.commands(command)
-        read_states, read_trace = self.move_all(self.reads, reads, heads.reads)
-        write_states, write_trace = self.move_all(self.writes, writes, heads.writes)
-        return LieMovement(LieHeads(read_states, write_states), raw), read_trace, write_trace
+        _, writes, _ = self.commands(command)
+        movement, read_trace = self.move_reads(command, heads)
+        write_states, write_traces = self.move_all(self.writes, writes, heads.writes)
+        moved = LieHeads(movement.heads.reads, write_states)
+        return movement._replace(heads=moved), read_trace, stacked(write_traces)
 
     def move_to_read(self, command: Float[Array, " command_size"], heads: LieHeads) -> LieMovement:
-        reads, _, raw = self.commands(command)
-        states, _ = self.move_all(self.reads, reads, heads.reads)
-        return LieMovement(LieHeads(states, heads.writes), raw)
+        return self.move_reads(command, heads)[0]
 
     def catch_up(self, command: Float[Array, " command_size"], heads: LieHeads) -> LieHeads:
         _, writes, _ = self.commands(command)
         return LieHeads(heads.reads, self.move_all(self.writes, writes, heads.writes)[0])
+
+    def move_reads(
+        self, command: Float[Array, " command_size"], heads: LieHeads
+    ) -> tuple[LieMovement, HeadTrace]:
+        """The read heads, while the write heads stay."""
+        reads, _, raw = self.commands(command)
+        states, traces = self.move_all(self.reads, reads, heads.reads)
+        ways = None
+        if self.blended:
+            each = zip(self.reads, reads, traces, heads.reads, strict=True)
+            ways = tuple(
+                head.ways(self.space, own, trace, state.key) for head, own, trace, state in each
+            )
+        return LieMovement(LieHeads(states, heads.writes), raw, ways), stacked(traces)
 
     def commands(
         self, command: Float[Array, " command_size"]
@@ -199,31 +255,59 @@ class LieAccess(Access):
 
     def move_all(
         self, heads: tuple[Head, ...], commands: tuple[Array, ...], states: States
-    ) -> tuple[States, HeadTrace]:
+    ) -> tuple[States, tuple[HeadTrace, ...]]:
         """Each head by its own command."""
         moved = [
             head.move(self.space, command, state)
             for head, command, state in zip(heads, commands, states, strict=True)
         ]
         after, traces = zip(*moved, strict=True)
-        return after, jax.tree.map(lambda *leaves: jnp.stack(leaves), *traces)
+        return after, traces
 
     def write_keys(self, movement: LieMovement) -> Float[Array, "writes key_size"]:
         return jnp.stack([head.key for head in movement.heads.writes])
 
     def weigh(self, movement: LieMovement, slots: Slots) -> Masses:
-        masses = []
-        for head, raw in zip(movement.heads.reads, movement.raw, strict=True):
-            squared_distances = self.space.squared_distance(head.key, slots.keys)
-            masses.append(
-                self.weighting.masses(squared_distances, raw, slots.strengths, slots.valid)
+        if movement.ways is None:
+            heads = zip(movement.heads.reads, movement.raw, strict=True)
+            return jnp.stack([self.masses_at(head.key, raw, slots) for head, raw in heads])
+        weights = []
+        for (gate, *places), raw in zip(movement.ways, movement.raw, strict=True):
+            jumped, walked = self.normalise(
+                jnp.stack([self.masses_at(place, raw, slots) for place in places])
             )
-        return jnp.stack(masses)
+            weights.append(gate * jumped + (1 - gate) * walked)
+        return jnp.stack(weights)
+
+    def masses_at(
+        self, key: Key, raw: Float[Array, " raw_size"], slots: Slots
+    ) -> Float[Array, " slots"]:
+        """What a head at that place sees."""
+        squared_distances = self.space.squared_distance(key, slots.keys)
+        return self.weighting.masses(squared_distances, raw, slots.strengths, slots.valid)
 
     def settle(
         self, movement: LieMovement, weights: Float[Array, "reads slots"], slots: Slots
     ) -> LieHeads:
-        return movement.heads
+        """Anchored heads go to what they read. The weights count as given: gradients through them,
+        step after step, grow by orders of magnitude.
+        """
+        heads = movement.heads
+        if self.anchors is None:
+            return heads
+        means = jax.lax.stop_gradient(weights) @ slots.keys
+        reads = (
+            state._replace(
+                key=self.space.mix(jax.nn.sigmoid(raw), self.space.project(mean), state.key)
+            )
+            for raw, mean, state in zip(self.anchors, means, heads.reads, strict=True)
+        )
+        return LieHeads(tuple(reads), heads.writes)
 
     def chart(self, keys: np.ndarray) -> Chart:
         return self.space.chart(keys)
+
+
+def stacked(traces: tuple[HeadTrace, ...]) -> HeadTrace:
+    """Of several heads, with an axis for them."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *traces)

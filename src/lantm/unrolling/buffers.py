@@ -43,10 +43,14 @@ class Buffers(NamedTuple):
 
 
 class Writing(NamedTuple):
-    """How a command becomes memories: tanh values, then sigmoid strengths, of each write head."""
+    """How a command becomes memories: tanh values, then strengths, of each write head.
+
+    A strength is floor + (1 - floor) sigmoid(x).
+    """
 
     heads: int
     width: int
+    floor: float = 0.0
 
     @property
     def size(self) -> int:
@@ -68,7 +72,7 @@ class Writing(NamedTuple):
         """The buffers with new memories for each sequence."""
         values, strengths = self.split(commands)
         values = jnp.tanh(values).reshape(-1, self.heads, self.width)
-        strengths = jax.nn.sigmoid(strengths)[:, :, None]
+        strengths = (self.floor + (1 - self.floor) * jax.nn.sigmoid(strengths))[:, :, None]
         parts = (keys, strengths), (values, jnp.ones_like(strengths))
         new = Buffers(*(jnp.concatenate(part, axis=2) for part in parts))
         rows, slots = where
@@ -92,7 +96,8 @@ class Writing(NamedTuple):
         """The derivatives of values and strengths by their commands."""
         values, strengths = self.split(commands)
         value, strength = jnp.tanh(values), jax.nn.sigmoid(strengths)
-        return jnp.concatenate([1 - value**2, strength * (1 - strength)], axis=2)
+        by_strength = (1 - self.floor) * strength * (1 - strength)
+        return jnp.concatenate([1 - value**2, by_strength], axis=2)
 
     def where(
         self, buffers: Buffers, count: Count, t: Int[Array, ""], lengths: Lengths | None

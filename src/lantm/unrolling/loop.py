@@ -5,6 +5,7 @@ append-only memory) is differentiated by hand; an access with its key space and 
 controller's `activate`, are left to `jax.vjp`. Inside, time comes first and a memory's slots last.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -95,7 +96,6 @@ class Blind(eqx.Module):
 
     leak: ClassVar[float] = 0.0
     leaves_behind: ClassVar[bool] = False
-    write_heads: ClassVar[int] = 0
 
     def move(self, command: Array, heads: None) -> tuple[Array]:
         return (command,)
@@ -123,8 +123,7 @@ class Loop:
     access: Access | Blind
     activates: tuple[Activate, ...]
     """Of each layer of the controller."""
-    width: int
-    """Of a memory's value."""
+    writing: Writing
     skip: int
     """Commands before the access's own: values, strengths, output gate."""
     write: bool
@@ -137,16 +136,18 @@ class Loop:
         buffers: Buffers,
         count: Count,
         lengths: Lengths | None,
+        noise: Timed | None = None,
     ) -> End:
+        """All steps; `noise` is added to what the first layer of the controller activates."""
         params, static = eqx.partition(self.access, eqx.is_array)
-        loop = Loop(static, self.activates, self.width, self.skip, self.write)
+        loop = dataclasses.replace(self, access=static)
 
         @jax.custom_vjp
         def run(*arguments: Any) -> End:
             return loop.forward(*arguments, differentiate=False)[0]
 
         run.defvjp(loop.forward, loop.backward)
-        end = run(weights, params, inputs, start, buffers, count, lengths)
+        end = run(weights, params, inputs, start, buffers, count, lengths, noise)
         if self.write or not self.access.leaves_behind:
             return end
         commands = end.commands[:, :, self.skip :]
@@ -164,10 +165,6 @@ class Loop:
         command = command_of(weights, start.controller)[:, self.skip :]
         return jax.lax.stop_gradient(command)
 
-    @property
-    def writing(self) -> Writing:
-        return Writing(self.access.write_heads, self.width)
-
     # ---- forwards
 
     def forward(
@@ -179,12 +176,15 @@ class Loop:
         buffers: Buffers,
         count: Count,
         lengths: Lengths | None,
+        noise: Timed | None,
         *,
         differentiate: bool = True,
     ) -> tuple[End, Any]:
         """All steps; what they kept for the backward pass, if there is to be one."""
         size = inputs.shape[2]
         projected = for_all(weights.for_inputs(size), inputs)
+        if noise is not None:
+            projected = projected + noise
         step = partial(self.step, weights.inside(size), params, count, lengths)
 
         def body(t: Array, loop: Any) -> Any:
@@ -320,7 +320,7 @@ class Loop:
         d_weights = weight_gradients(inputs, before.reading, *states, d_z, d_commands)
         matrix = weights.for_inputs(inputs.shape[2]).matrix
         d_inputs = (flatten(d_z[0]) @ matrix.T).reshape(inputs.shape)
-        return d_weights, d_params, d_inputs, carry, buffers, None, None
+        return d_weights, d_params, d_inputs, carry, buffers, None, None, None
 
     def unstep(
         self,
@@ -371,7 +371,7 @@ class Loop:
         """For each read head the cotangents of the weighted sum of values and, last, of masses."""
         d_reading, totals = known.d_reading + later, []
         for i in range(known.mass.shape[1]):
-            own = slice(i * self.width, (i + 1) * self.width)
+            own = slice(i * self.writing.width, (i + 1) * self.writing.width)
             d_sum = d_reading[:, own] / known.mass[:, i]
             d_mass = -jnp.sum(d_sum * known.reading[:, own], axis=1, keepdims=True)
             totals.append(jnp.concatenate([d_sum, d_mass], axis=1))

@@ -13,6 +13,7 @@ from lantm.parts import Trace
 Inputs: TypeAlias = Float[Array, "batch time input_size"]
 Outputs: TypeAlias = Float[Array, "batch time output_size"]
 Lengths: TypeAlias = Int[Array, " batch"]
+Noise: TypeAlias = Float[Array, "time batch noise_size"]
 State: TypeAlias = Any
 """All that a cell carries from step to step: a named, immutable value of arrays."""
 Kept = TypeVar("Kept")

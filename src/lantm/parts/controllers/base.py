@@ -81,6 +81,11 @@ class Controller(eqx.Module):
         return tuple(layer.initial for layer in self.layers)
 
     @property
+    def noise_size(self) -> int:
+        """Numbers that the first layer activates."""
+        return self.layers[0].affine().bias.shape[0]
+
+    @property
     def activates(self) -> tuple[Activate, ...]:
         return tuple(layer.activate for layer in self.layers)
 
