@@ -9,7 +9,7 @@ import lantm
 from lantm.tasks.streams import evaluation_batches
 from lantm.tasks.textfile import write_batches
 from lantm.training.evaluation import CHUNK, Evaluation, evaluate_batches
-from lantm.training.trainer import initial_machine
+from lantm.training.updates import initial_machine
 
 pytest_plugins = ["tiny"]
 pytestmark = pytest.mark.usefixtures("unoptimised")

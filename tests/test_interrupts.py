@@ -72,7 +72,7 @@ def test_amid_training(signum, code, options, cache, monkeypatch):
     run = lantm.Run.open(*Path("runs").iterdir())
     assert last.startswith(f"stopped; saved at batch {run.saved}; go on with: lantm train --resume")
     assert (run.path / "checkpoints" / f"{run.saved:06d}.safetensors").exists()
-    again = program(*shlex.split(last.partition("lantm ")[2]), "--file", TINY)
+    again = program(*shlex.split(last.partition("lantm ")[2]))
     _, _, errors = stop(again, signum, "compiling")
     assert f"lantm: stopped; saved at batch {run.saved}; " in errors
     assert lantm.Run.open(run.path).saved == run.saved

@@ -30,16 +30,8 @@ from lantm.training.checkpoints import named_arrays, read_arrays, save_tree
 from lantm.training.config import FIRST_FIELDS, digest_of, identity
 from lantm.training.optimiser import adam
 from lantm.training.runs import zoo_names
-from lantm.training.trainer import (
-    MANY_THREADS,
-    NonFiniteError,
-    Trainer,
-    add_noise,
-    finish,
-    initial_machine,
-    learning_rate,
-    noise_key,
-)
+from lantm.training.trainer import MANY_THREADS, NonFiniteError, Trainer, finish
+from lantm.training.updates import add_noise, initial_machine, learning_rate, noise_key
 
 pytest_plugins = ["tiny"]
 

@@ -55,7 +55,7 @@ def deferred_signals() -> Iterator[Callable[[], None]]:
         yield check
     finally:
         for signum, handler in before.items():
-            signal.signal(signum, handler)
+            signal.signal(signum, handler or signal.SIG_DFL)  # none: not of Python's making
 
 
 @contextmanager

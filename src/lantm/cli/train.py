@@ -41,11 +41,11 @@ def run_train(found: argparse.Namespace) -> int:
     if not run.is_finished:
         say(console, "compiling, which takes about 20 s the first time")
     try:
-        with if_stopped(lambda: f"stopped; {standing(run)}"):
+        with if_stopped(lambda: f"stopped; {standing(run, found.file)}"):
             train_with_bar(run, console)
             show_outcome(run, console)
     except Stopped as stopped:
-        say(console, f"stopped; {standing(run)}")
+        say(console, f"stopped; {standing(run, found.file)}")
         return stopped.exit_code
     except NonFiniteError as error:
         print(f"lantm: {error}; the last good checkpoint is in {run.path}", file=sys.stderr)
@@ -73,12 +73,12 @@ def resumed_run(found: argparse.Namespace) -> Run:
     return Run.open(found.resume)
 
 
-def standing(run: Run) -> str:
+def standing(run: Run, file: str | None) -> str:
     """What is kept of a run, and how to go on with it."""
     if run.saved is None:
         return "nothing saved yet"
-    resume = f"lantm train --resume {shlex.quote(str(run.path))}"
-    return f"saved at batch {run.saved}; go on with: {resume}"
+    words = ["lantm", "train", "--resume", str(run.path)] + (["--file", file] if file else [])
+    return f"saved at batch {run.saved}; go on with: {shlex.join(words)}"
 
 
 def train_with_bar(run: Run, console: Console) -> None:
@@ -94,7 +94,6 @@ def train_with_bar(run: Run, console: Console) -> None:
     with Bar(*columns, console=console, disable=not console.is_terminal) as bar:
         blank: dict[str, Any] = {"loss": "-", "right": "-", "far": "-", "rate": "-"}
         task = bar.add_task(run.config.task, total=run.config.batches, **blank)
-
         begun = time.monotonic()
 
         def on_progress(progress: Progress) -> None:

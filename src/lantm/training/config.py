@@ -35,7 +35,7 @@ before are still found. Its default is what those runs had, and stays; a recipe 
 """
 
 UNKNOWN_AT_FIRST = ("growth", "optimiser")
-"""Settings that the digests of the oldest runs, three of the zoo's among them, do not have."""
+"""Settings that the digests of the oldest runs, four of the zoo's among them, do not have."""
 
 
 @dataclass(frozen=True)

@@ -207,7 +207,7 @@ def evaluate(
     multiples: int | Iterable[int] = (1, 2),
     data: str | Path | Iterable[str | Path] = (),
     *,
-    checkpoints: str | Iterable[str] | None = None,
+    checkpoints: str | int | Iterable[str | int] | None = None,
     examples: int = 3200,
 ) -> list[Score]:
     """Accuracies on the test sets of the given multiples, and on files of the authors' format.
@@ -224,7 +224,7 @@ def evaluate(
     if checkpoints is None:
         checkpoints = [name for name in CHECKPOINTS if run.weights_path(name).exists()] or ["best"]
     scores = []
-    for name in as_list(checkpoints):
+    for name in map(str, as_list(checkpoints)):
         machine = run.machine(name)
         scores += [Score(name, source, evaluate_batches(machine, part)) for source, part in sets]
     return scores

@@ -12,16 +12,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
-from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from lantm.initialise import redraw_uniform
 from lantm.interrupts import deferred_signals
 from lantm.machines.models import build_machine
-from lantm.machines.seq2seq import Machine, answer_loss, score
-from lantm.machines.straight import straighten
-from lantm.parts.controllers.lstm import set_forget_bias
+from lantm.machines.seq2seq import Machine
 from lantm.processes import computing_threads, prefer_one_thread, require_memory
 from lantm.tasks import TASKS
 from lantm.tasks.streams import (
@@ -46,6 +40,7 @@ from lantm.training.config import TrainConfig
 from lantm.training.evaluation import Evaluation, evaluate_batches
 from lantm.training.optimiser import OPTIMISERS
 from lantm.training.runs import Run, evaluate, parse_row
+from lantm.training.updates import TrainingState, initial_machine, learning_rate, update
 
 LOG_EVERY = 100
 KEPT_CHECKPOINTS = 2
@@ -54,23 +49,6 @@ COPIES = 4
 SIZES = ("hidden_size", "embedding_size", "memory_width", "key_size", "layers")
 """The settings of a model that decide how much memory it needs."""
 MANY_THREADS = "computing with {} threads: the last digits may differ from those of one thread"
-NOISE = 0x6E6F6973
-"""The purpose of a stream of random numbers, as a number that no split has."""
-
-
-class TrainingState(NamedTuple):
-    """All that a run needs to go on as if it had never stopped."""
-
-    parameters: PyTree
-    average: PyTree
-    """The weights that are evaluated."""
-    optimiser: PyTree
-    batch: Int[Array, ""]
-    """Updates made; also the position in the data."""
-    tally: Float[Array, "4"]
-    """Sums of loss, fine and coarse accuracy, and batches, since the last logged row."""
-    best: Float[Array, "2"]
-    """Coarse and fine accuracy of the best checkpoint so far."""
 
 
 class Progress(NamedTuple):
@@ -93,7 +71,9 @@ def train(
     on_progress: Callable[[Progress], None] = lambda progress: None,
     on_notice: Callable[[str], None] = print,
 ) -> Run:
-    """The run of a config below `root`, trained to the end."""
+    """The run of a config below `root`, trained to the end; see `finish`."""
+    prefer_one_thread()
+    require_trainable(config)
     return finish(Run.create(config, root), on_progress=on_progress, on_notice=on_notice)
 
 
@@ -326,74 +306,3 @@ def require_trainable(config: TrainConfig) -> None:
     largest = max(sizes, key=lambda name: getattr(config.model, name))
     what = f"{largest} {getattr(config.model, largest)}"
     require_memory(what, COPIES * numbers * jnp.zeros(0).dtype.itemsize)
-
-
-@eqx.filter_jit
-def initial_machine(config: TrainConfig) -> Machine:
-    """The machine before the first update; compiled as a whole, so that the cache knows it."""
-    build_key, draw_key = jax.random.split(jax.random.key(config.seed))
-    machine = build_machine(config.model, TASKS[config.task].vocabulary, key=build_key)
-    forget_bias = config.forget_bias
-    if config.init == "uniform":
-        machine = redraw_uniform(machine, draw_key)
-        forget_bias = 1.0 if forget_bias is None else forget_bias
-    if config.init == "straight":
-        cell = straighten(machine.cell, draw_key)
-        machine = eqx.tree_at(lambda machine: machine.cell, machine, cell)
-    return machine if forget_bias is None else set_forget_bias(machine, forget_bias)
-
-
-def learning_rate(config: TrainConfig) -> optax.Schedule:
-    """Constant, then 1 % less every 20 batches; or along a cosine to 0."""
-    if config.decay_delay is None:
-        return optax.cosine_decay_schedule(config.lr, config.batches)
-    delay = 10 * config.decay_delay
-
-    def schedule(batch: Any) -> Any:
-        return config.lr * 0.99 ** (jnp.maximum(batch - delay, 0) // 20)
-
-    return schedule
-
-
-def update(
-    config: TrainConfig,
-    optimiser: optax.GradientTransformation,
-    rest: Machine,
-    state: TrainingState,
-    inputs: Int[Array, "batch time"],
-    input_lengths: Int[Array, " batch"],
-    answers: Int[Array, "batch steps"],
-    answer_lengths: Int[Array, " batch"],
-) -> tuple[TrainingState, Float[Array, ""]]:
-    """The state after one batch, and its loss."""
-
-    def loss_of(parameters: PyTree) -> tuple[Array, Array]:
-        machine: Machine = eqx.combine(parameters, rest)
-        logits = machine(inputs, answers.shape[1], input_lengths, answer_lengths)
-        return answer_loss(logits, answers, answer_lengths), logits
-
-    shaken = state.parameters
-    if config.weight_noise:
-        scale = config.weight_noise / config.batches * state.batch
-        shaken = add_noise(shaken, scale, noise_key(config.seed, state.batch))
-    (loss, logits), grads = jax.value_and_grad(loss_of, has_aux=True)(shaken)
-    updates, optimiser_state = optimiser.update(grads, state.optimiser)
-    parameters = optax.apply_updates(state.parameters, updates)
-    average = optax.incremental_update(parameters, state.average, 1 - config.averaging)
-    scores = score(logits, answers, answer_lengths)
-    tally = state.tally + jnp.stack([loss, scores.fine, scores.coarse, jnp.ones_like(loss)])
-    new = TrainingState(parameters, average, optimiser_state, state.batch + 1, tally, state.best)
-    return new, loss
-
-
-def noise_key(seed: int, batch: Int[Array, ""] | int) -> PRNGKeyArray:
-    """A key of its own for every batch. Those of the initial parameters come from two splits of
-    the seed's key, which are what folding in 0 and 1 would give.
-    """
-    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), NOISE), batch)
-
-
-def add_noise(parameters: PyTree, scale: Float[Array, ""], key: PRNGKeyArray) -> PyTree:
-    """Gaussian noise of that standard deviation on every number."""
-    flat, restore = ravel_pytree(parameters)
-    return restore(flat + scale * jax.random.normal(key, flat.shape))
