@@ -144,7 +144,8 @@ class LieAccess(Access):
     writes: tuple[Head, ...]
     weighting: Weighting
     anchors: tuple[Float[Array, ""], ...] | None
-    """Of each read head: how far it goes, after a reading, to the mean key of what it read."""
+    """Of each read head, before a sigmoid: how far it goes, after a reading, to the mean key of what
+    it read."""
     blended: bool = eqx.field(static=True)
     """Read where random access leads and where Lie access leads and mix the weights, instead of
     reading at a mixture of the places."""
@@ -290,12 +291,12 @@ class LieAccess(Access):
         self, movement: LieMovement, weights: Float[Array, "reads slots"], slots: Slots
     ) -> LieHeads:
         """Anchored heads go to what they read. The weights count as given: gradients through them,
-        step after step, grow by orders of magnitude.
+        step after step, grow by orders of magnitude. Cubed, they leave out what is only near.
         """
         heads = movement.heads
         if self.anchors is None:
             return heads
-        means = jax.lax.stop_gradient(weights) @ slots.keys
+        means = self.normalise(jax.lax.stop_gradient(weights) ** 3) @ slots.keys
         reads = (
             state._replace(
                 key=self.space.mix(jax.nn.sigmoid(raw), self.space.project(mean), state.key)
