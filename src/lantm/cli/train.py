@@ -51,10 +51,10 @@ def run_train(found: argparse.Namespace) -> int:
         open_stream(config)  # a bad data file is refused before there is a run
         run = Run.create(config, found.out)
     say(console, f"run directory: {run.path}")
-    if not run.is_finished:
-        say(console, "compiling, which takes about 20 s the first time")
     try:
         with if_stopped(lambda: f"stopped; {standing(run)}"):
+            if not run.is_finished:
+                say(console, "compiling, which takes about 20 s the first time")
             train_with_bar(run, console)
             show_outcome(run, console)
     except Stopped as stopped:
