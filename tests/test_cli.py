@@ -229,7 +229,6 @@ def assert_picture(path):
     assert len(content) > 10_000
 
 
-@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("model", ["lstm", "slantm"])
 def test_other_machines_have_a_picture(model, tmp_path):
     """Without a memory; with keys of three dimensions."""
@@ -345,7 +344,6 @@ lantm.SPACES["ring"] = lambda key: Circle()
 """
 
 
-@pytest.mark.usefixtures("unoptimised")
 def test_an_own_task_and_key_space(options, capsys, tmp_path):
     (tmp_path / "own.py").write_text(OWN)
     own = ["--file", "own.py"]

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import oracle
-from spaces import quick_compilation  # noqa: F401
 
 FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("*.json.gz"))
 
