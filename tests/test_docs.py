@@ -42,7 +42,7 @@ def has_examples(module: str) -> bool:
     return ">>> " in Path(importlib.import_module(module).__file__ or "").read_text()
 
 
-@pytest.mark.parametrize("module", filter(has_examples, MODULES))
+@pytest.mark.parametrize("module", list(filter(has_examples, MODULES)))
 def test_docstring_examples(module):
     failed, tried = doctest.testmod(importlib.import_module(module))
     assert tried > 0
