@@ -1,7 +1,7 @@
 """README, guides and examples do what they say."""
 
 import doctest
-import importlib
+import importlib.util
 import pkgutil
 import re
 from pathlib import Path
@@ -39,7 +39,8 @@ def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
 
 
 def has_examples(module: str) -> bool:
-    return ">>> " in Path(importlib.import_module(module).__file__ or "").read_text()
+    spec = importlib.util.find_spec(module)
+    return ">>> " in Path(spec.origin).read_text()
 
 
 @pytest.mark.parametrize("module", list(filter(has_examples, MODULES)))
