@@ -340,7 +340,7 @@ class Negative(lantm.Task):
 
 
 lantm.TASKS["negative"] = Negative()
-lantm.SPACES["ring"] = lambda key: Circle()
+lantm.SPACES["ring"] = Circle()
 """
 
 
@@ -373,7 +373,7 @@ class Space(Circle):
         raise ValueError("act is broken")
 
 lantm.TASKS["broken"] = Task()
-lantm.SPACES["broken"] = lambda key: Space()
+lantm.SPACES["broken"] = Space()
 """
 
 

@@ -49,14 +49,14 @@ def config(**settings):
 @pytest.fixture(scope="session")
 def updates():
     """Runs of one config share their update: it is traced and loaded once."""
-    init, known = training.Trainer.__init__, {}
+    known = {}
 
-    def init_sharing(trainer, *arguments):
-        init(trainer, *arguments)
-        trainer.update = known.setdefault(trainer.config, trainer.update)
+    def shared(function, config, optimiser, rest):
+        # A wrapper around the trainer would be in the tracebacks that tests look at.
+        return known.setdefault((config, rest), partial(function, config, optimiser, rest))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training.Trainer, "__init__", init_sharing)
+        patch.setattr(training, "partial", shared)
         yield
 
 
