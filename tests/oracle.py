@@ -7,7 +7,8 @@ weights, readings, losses, scores, gradients and three RMSProp updates. Exits wi
 the bound.
 
 Everything is computed by the library's public parts from the fixture's parameters: `assemble` puts
-them into a machine. What nobody would want of the program lives here alone: see
+them into a machine. `trace` runs it by the reference, which tells what every step did; `update`
+by the fast unroll, with its gradients. What nobody would want of the program lives here alone: see
 `with_program_constants` and `initial_state`.
 """
 
@@ -17,6 +18,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,36 +44,27 @@ ENDS = (("read", "[1]"), ("write", ""))
 """The heads, and how the program numbers them."""
 
 Params = dict[str, Array]
+Biases = dict[str, Any]
+"""The program's fixed preferences by its names for them: floats, or arrays."""
 
 
 @dataclass(frozen=True)
-class Fixture:
-    """One evaluation of the program, as described beside the fixtures."""
+class Layout:
+    """What a fixture is but for its numbers: one compiled program serves all of one layout."""
 
-    path: Path
-    data: dict[str, Any]
+    text: str
 
-    @classmethod
-    def read(cls, path: str | Path) -> "Fixture":
-        with gzip.open(path) as file:
-            return cls(Path(path), json.load(file))
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        return json.loads(self.text)
 
     @property
     def opt(self) -> dict[str, Any]:
         return self.data["opt"]
 
     @property
-    def params(self) -> Params:
-        return {name: jnp.asarray(p["values"], float) for name, p in self.data["params"].items()}
-
-    @property
-    def tokens(self) -> np.ndarray:
-        """[batch, time], counted from 0."""
-        return np.asarray(self.data["tokens"]).T - 1
-
-    @property
     def encoder_steps(self) -> int:
-        return sum(not step["answerphase"] for step in self.data["steps"])
+        return self.data["encoder_steps"]
 
     @property
     def is_lie(self) -> bool:
@@ -86,6 +79,10 @@ class Fixture:
         """On the sphere also without interpolation, where it normalises every action once more."""
         return self.opt["act_interp"] or self.is_sphere
 
+    @property
+    def optimiser(self) -> optax.GradientTransformation:
+        return lantm.rmsprop(**self.data["rmsprop"])
+
     def rows(self, layer: str, *names: str) -> np.ndarray:
         """The rows of the named slices of a layer (`controller_output` or `init_state`)."""
         slices = {
@@ -93,6 +90,47 @@ class Fixture:
         }
         pieces = [slices[name] for name in names]
         return np.concatenate([p["offset0"] + np.arange(p["size"]) for p in pieces])
+
+
+@dataclass(frozen=True)
+class Fixture:
+    """One evaluation of the program, as described beside the fixtures."""
+
+    path: Path
+    data: dict[str, Any]
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Fixture":
+        with gzip.open(path) as file:
+            return cls(Path(path), json.load(file))
+
+    @cached_property
+    def layout(self) -> Layout:
+        theirs = self.data["rmsprop_traj"]
+        parts = {
+            "opt": {n: value for n, value in self.data["opt"].items() if "bias" not in n},
+            "splits": self.data["splits"],
+            "encoder_steps": sum(not step["answerphase"] for step in self.data["steps"]),
+            "rmsprop": {
+                "learning_rate": theirs["learningRate"],
+                "decay": theirs["alpha"],
+                "clip": float(theirs["max_grad_norm"]),
+            },
+        }
+        return Layout(json.dumps(parts, sort_keys=True))
+
+    @property
+    def biases(self) -> Biases:
+        return {n: float(value) for n, value in self.data["opt"].items() if "bias" in n}
+
+    @property
+    def params(self) -> Params:
+        return {name: jnp.asarray(p["values"], float) for name, p in self.data["params"].items()}
+
+    @property
+    def tokens(self) -> Array:
+        """[batch, time], counted from 0."""
+        return jnp.asarray(np.asarray(self.data["tokens"]).T - 1)
 
     def steps(self, name: str) -> np.ndarray:
         """What every step says of `name`: [batch, time, ...]."""
@@ -105,8 +143,8 @@ class Fixture:
 # ---- the program's parameters in a machine of ours
 
 
-def model_config(fixture: Fixture) -> lantm.ModelConfig:
-    opt = fixture.opt
+def model_config(layout: Layout, biases: Biases) -> lantm.ModelConfig:
+    opt = layout.opt
     sizes = {
         "hidden_size": opt["rnn_size"],
         "layers": opt["num_lstm_layers"],
@@ -120,42 +158,47 @@ def model_config(fixture: Fixture) -> lantm.ModelConfig:
         sharpen = opt["wt_sharpening"]
         return lantm.ModelConfig(name, **sizes, key_size=opt["key_dim"], sharpen=sharpen)
     space = "bounded_sphere" if opt["bound_act"] else "sphere"
-    if not fixture.is_sphere:
-        space = f"plane of {fixture.path.name}"
-        plane = lantm.Plane(opt["key_dim"], bounded=opt["bound_act"])
-        lantm.SPACES[space] = plane
+    if not layout.is_sphere:
+        space = f"plane{opt['key_dim']} bounded {opt['bound_act']}"
+        lantm.SPACES[space] = lantm.Plane(opt["key_dim"], bounded=opt["bound_act"])
     return lantm.ModelConfig(
         opt["model"] + {"InvNormalize": "", "SoftMax": "_s"}[opt["weight_method"]],
         **sizes,
         space=space,
-        action_interpolation=fixture.mixes_actions,
-        read_gate_bias=float(opt["bias_gate_read"]),
-        write_gate_bias=float(opt["bias_gate_write"]),
-        read_action_gate_bias=float(opt["bias_gate_act_read"]),
-        write_action_gate_bias=float(opt["bias_gate_act_write"]),
+        action_interpolation=layout.mixes_actions,
+        read_gate_bias=biases["bias_gate_read"],
+        write_gate_bias=biases["bias_gate_write"],
+        read_action_gate_bias=biases["bias_gate_act_read"],
+        write_action_gate_bias=biases["bias_gate_act_write"],
     )
 
 
-def interface_rows(fixture: Fixture) -> np.ndarray:
+def interface_rows(layout: Layout) -> np.ndarray:
     """The program's controller outputs in the order of our interface."""
-    opt = fixture.opt
+    opt = layout.opt
     names = ["pred"]
     if opt["model"] == "ram":
         names += ["write_vec", "write_strength_t", "key_read[1]", "key_write"]
         names += ["gate_link[1]"] * opt["tape"] + ["sharpen_coef"] * opt["wt_sharpening"]
-    if fixture.is_lie:
+    if layout.is_lie:
         names += ["write_vec", "write_strength_t", "read_val2pred_coef[1]"]
         for end, one in ENDS:
             key = f"key_pre{end}_t{one}"
             turn = [f"rot_axis_pre{end}{one}", f"rot_ang_pre{end}{one}"]
-            action = turn if fixture.is_sphere else [f"act_{end}{one}"]
+            action = turn if layout.is_sphere else [f"act_{end}{one}"]
             names += [key, f"gate_{end}{one}", *action]
-            names += [f"gate_act_{end}{one}"] * fixture.mixes_actions
+            names += [f"gate_act_{end}{one}"] * layout.mixes_actions
         names += ["temperature[1]"] * (opt["weight_method"] == "SoftMax")
-    return fixture.rows("controller_output", *names)
+    return layout.rows("controller_output", *names)
 
 
-class DoubledGate(Gate):
+class GivenGate(Gate):
+    """A gate whose bias is an argument of a compiled program instead of a constant in it."""
+
+    bias: Any = eqx.field(default=0.0)
+
+
+class DoubledGate(GivenGate):
     """The program's gate of the read action: a second sigmoid on top of the first."""
 
     def __call__(self, raw: Array) -> Array:
@@ -169,13 +212,13 @@ class OpenGate(Gate):
         return jnp.ones_like(raw)
 
 
-def assemble(fixture: Fixture, params: Params) -> lantm.Machine:
+def assemble(layout: Layout, params: Params, biases: Biases) -> lantm.Machine:
     """The fixture's machine, differentiable in the program's parameters."""
-    vocabulary = lantm.Vocabulary(fixture.opt["vocab_size"] - 3)
-    machine = lantm.build_machine(model_config(fixture), vocabulary, key=jax.random.key(0))
-    machine = with_program_constants(fixture, machine)
+    vocabulary = lantm.Vocabulary(layout.opt["vocab_size"] - 3)
+    machine = lantm.build_machine(model_config(layout, biases), vocabulary, key=jax.random.key(0))
+    machine = with_program_constants(layout, machine, biases)
     ours = named_arrays(machine)
-    theirs = our_parameters(fixture, params)
+    theirs = our_parameters(layout, params, biases)
     assert ours.keys() == theirs.keys(), ours.keys() ^ theirs.keys()
     assert all(ours[name].shape == theirs[name].shape for name in ours)
     arrays, rest = eqx.partition(machine, eqx.is_array)
@@ -183,117 +226,139 @@ def assemble(fixture: Fixture, params: Params) -> lantm.Machine:
     return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), leaves), rest)
 
 
-def with_program_constants(fixture: Fixture, machine: lantm.Machine) -> lantm.Machine:
+def assemble_given(layout: Layout, params: Params, biases: Biases) -> lantm.Machine:
+    """The same machine, its biases not built in but given: they may be arrays."""
+    built_in = dict.fromkeys(biases, 0.0)
+    bound = "angle_bound_bias"  # which is none of the machine's, but added to a parameter
+    machine = assemble(layout, params, built_in | {bound: biases[bound]})
+    if layout.opt["model"] != "lstm":
+        machine = eqx.tree_at(
+            lambda m: m.cell.initial_memory.strengths,
+            machine,
+            replace_fn=lambda strengths: strengths + biases["bias_init_mem_strength"],
+        )
+    if layout.is_lie:
+        gates = GivenGate(biases["bias_gate_read"]), GivenGate(biases["bias_gate_write"])
+        machine = eqx.tree_at(
+            lambda m: (m.cell.access.reads[0].gate, m.cell.access.writes[0].gate), machine, gates
+        )
+    if layout.is_lie and layout.opt["act_interp"]:
+        gates = DoubledGate(biases["bias_gate_act_read"]), GivenGate(biases["bias_gate_act_write"])
+        machine = eqx.tree_at(action_gates, machine, gates)
+    return machine
+
+
+def action_gates(machine: lantm.Machine) -> tuple[Gate, Gate]:
+    access = machine.cell.access
+    return access.reads[0].action_gate, access.writes[0].action_gate
+
+
+def with_program_constants(layout: Layout, machine: lantm.Machine, biases: Biases) -> lantm.Machine:
     """The program's number of initial memories, its epsilons (keys a little inside the sphere,
     weights that sum to a little less than one) and its doubled gate.
     """
-    opt = fixture.opt
+    opt = layout.opt
     if opt["model"] != "lstm":
         sizes = opt["init_mem_length"], opt["key_dim"], opt["mem_width"]
-        bias = float(opt["bias_init_mem_strength"])
+        bias = biases["bias_init_mem_strength"]
         memory = InitialMemory(*sizes, strength_bias=bias, key=jax.random.key(0))
         machine = eqx.tree_at(lambda m: m.cell.initial_memory, machine, memory)
     if opt["model"] == "ram":
         options = {"tape": opt["tape"], "sharpen": opt["wt_sharpening"], "leak": EPSILON}
         access = RandomAccess(opt["key_dim"], **options, key=jax.random.key(0))
         return eqx.tree_at(lambda m: m.cell.access, machine, access)
-    if fixture.is_lie:
+    if layout.is_lie:
         weightings = {"InvNormalize": lantm.InverseSquare, "SoftMax": lantm.Softmax}
         weighting = weightings[opt["weight_method"]](leak=EPSILON)
         machine = eqx.tree_at(lambda m: m.cell.access.weighting, machine, weighting)
-    if fixture.mixes_actions:
-        doubled = DoubledGate(float(opt["bias_gate_act_read"]))
-        write = machine.cell.access.writes[0].action_gate
+    if layout.mixes_actions:
+        doubled = DoubledGate(biases["bias_gate_act_read"])
+        _, write = action_gates(machine)
         gates = (doubled, write) if opt["act_interp"] else (OpenGate(), OpenGate())
-        machine = eqx.tree_at(
-            lambda m: (m.cell.access.reads[0].action_gate, m.cell.access.writes[0].action_gate),
-            machine,
-            gates,
-        )
-    if fixture.is_sphere:
+        machine = eqx.tree_at(action_gates, machine, gates)
+    if layout.is_sphere:
         sphere = lantm.Sphere(bounded=opt["bound_act"], softening=EPSILON)
         machine = eqx.tree_at(lambda m: m.cell.access.space, machine, sphere)
     return machine
 
 
-def our_parameters(fixture: Fixture, params: Params) -> Params:
+def our_parameters(layout: Layout, params: Params, biases: Biases) -> Params:
     """The program's parameters under the names and in the order of ours."""
-    rows = interface_rows(fixture)
+    rows = interface_rows(layout)
     ours = {
         "embedding.weight": params["embedding.weight"],
         "cell.interface.weight": params["ctrl.weight"][rows],
         "cell.interface.bias": params["ctrl.bias"][rows],
     }
-    for i in range(fixture.opt["num_lstm_layers"]):
+    for i in range(layout.opt["num_lstm_layers"]):
         layer = f"cell.controller.layers.{i}"
         for part in ("weight", "bias"):
             ours[f"{layer}.from_input.{part}"] = params[f"lstm{i + 1}.i2h.{part}"]
             ours[f"{layer}.from_hidden.{part}"] = params[f"lstm{i + 1}.h2h.{part}"]
-        ours[f"{layer}.initial.hidden"] = initial(fixture, params, f"controller.{i + 1}.lstm_h")
-        ours[f"{layer}.initial.cell"] = initial(fixture, params, f"controller.{i + 1}.lstm_c")
-    if fixture.opt["model"] != "lstm":
-        ours |= memory_parameters(fixture, params)
-    if fixture.opt["tape"]:
+        ours[f"{layer}.initial.hidden"] = initial(layout, params, f"controller.{i + 1}.lstm_h")
+        ours[f"{layer}.initial.cell"] = initial(layout, params, f"controller.{i + 1}.lstm_c")
+    if layout.opt["model"] != "lstm":
+        ours |= memory_parameters(layout, params)
+    if layout.opt["tape"]:
         for name in TapeKeys._fields:
-            ours[f"cell.access.initial_tape.{name}"] = initial(fixture, params, f"{name}_keys[1]")
-    if fixture.is_lie:
+            ours[f"cell.access.initial_tape.{name}"] = initial(layout, params, f"{name}_keys[1]")
+    if layout.is_lie:
         for end, one in ENDS:
-            ours |= head_parameters(fixture, params, end, one)
+            ours |= head_parameters(layout, params, biases, end, one)
     return ours
 
 
-def memory_parameters(fixture: Fixture, params: Params) -> Params:
-    slots = range(1, fixture.opt["init_mem_length"] + 1)
+def memory_parameters(layout: Layout, params: Params) -> Params:
+    slots = range(1, layout.opt["init_mem_length"] + 1)
 
     def stacked(name: str) -> Array:
-        return jnp.stack([initial(fixture, params, f"{name}[{i}]") for i in slots])
+        return jnp.stack([initial(layout, params, f"{name}[{i}]") for i in slots])
 
     return {
         "cell.output.readout.weight": params["read2pred.weight"],
         "cell.output.readout.bias": params["read2pred.bias"],
-        "cell.initial_reading": initial(fixture, params, "read_val[1]"),
+        "cell.initial_reading": initial(layout, params, "read_val[1]"),
         "cell.initial_memory.keys": stacked("keys_"),
         "cell.initial_memory.values": stacked("mem"),
         "cell.initial_memory.strengths": stacked("mem_strength")[:, 0],
     }
 
 
-def head_parameters(fixture: Fixture, params: Params, end: str, one: str) -> Params:
+def head_parameters(layout: Layout, params: Params, biases: Biases, end: str, one: str) -> Params:
     head = f"cell.access.{end}s.0"
-    ours = {f"{head}.initial_key": initial(fixture, params, f"key_{end}{one}")}
-    if fixture.mixes_actions:
+    ours = {f"{head}.initial_key": initial(layout, params, f"key_{end}{one}")}
+    if layout.mixes_actions:
         names = [f"act_{end}{one}"]
-        if fixture.is_sphere:
+        if layout.is_sphere:
             names = [f"rot_axis_{end}{one}"]
-            names += [f"rot_ang_{end}{one}"] * fixture.opt["bound_act"]
-        action = initial(fixture, params, *names)
-        if fixture.is_sphere and not fixture.opt["bound_act"]:
+            names += [f"rot_ang_{end}{one}"] * layout.opt["bound_act"]
+        action = initial(layout, params, *names)
+        if layout.is_sphere and not layout.opt["bound_act"]:
             action = jnp.append(action, 0.0)  # `initial_state` puts the program's angle in
         ours[f"{head}.initial_action"] = action
-    if fixture.is_sphere and fixture.opt["bound_act"]:
-        bound = initial(fixture, params, f"angle_bound_{end}{one}")[0]
-        ours[f"{head}.reach.bound"] = bound + fixture.opt["angle_bound_bias"] + 5
+    if layout.is_sphere and layout.opt["bound_act"]:
+        bound = initial(layout, params, f"angle_bound_{end}{one}")[0]
+        ours[f"{head}.reach.bound"] = bound + biases["angle_bound_bias"] + 5
     return ours
 
 
-def initial(fixture: Fixture, params: Params, *names: str) -> Array:
+def initial(layout: Layout, params: Params, *names: str) -> Array:
     """The named slices of the raw initial state."""
-    return params["init.bias"][fixture.rows("init_state", *names)]
+    return params["init.bias"][layout.rows("init_state", *names)]
 
 
-def initial_state(fixture: Fixture, params: Params, machine: lantm.Machine) -> State:
+def initial_state(layout: Layout, params: Params, machine: lantm.Machine, batch: int) -> State:
     """The machine's own initial state, but for two things on the sphere: the program leaves the key
     of its first memory unprojected, and an unbounded first angle starts as a free (cos, sin).
     """
-    batch = fixture.tokens.shape[0]
-    state = machine.init_state(batch, fixture.encoder_steps)
-    if not fixture.is_sphere:
+    state = machine.init_state(batch, layout.encoder_steps)
+    if not layout.is_sphere:
         return state
-    keys = state.memory.keys.at[:, 0].set(initial(fixture, params, "keys_[1]"))
+    keys = state.memory.keys.at[:, 0].set(initial(layout, params, "keys_[1]"))
     state = eqx.tree_at(lambda s: s.memory.keys, state, keys)
-    if not fixture.opt["bound_act"]:
+    if not layout.opt["bound_act"]:
         for end, one in ENDS:
-            raw = initial(fixture, params, f"rot_trig_{end}{one}")
+            raw = initial(layout, params, f"rot_trig_{end}{one}")
             phase = jnp.broadcast_to(normalise(raw, EPSILON), (batch, 2))
             state = eqx.tree_at(
                 lambda s, e=end: getattr(s.heads, f"{e}s")[0].action.phase, state, phase
@@ -305,7 +370,7 @@ def initial_state(fixture: Fixture, params: Params, machine: lantm.Machine) -> S
 
 
 class Run(NamedTuple):
-    """What the library computes for a fixture."""
+    """What the library computes for a fixture by the reference."""
 
     loss_sum: Array
     losses: Array
@@ -316,76 +381,122 @@ class Run(NamedTuple):
     final: State
 
 
-def run(fixture: Fixture, params: Params) -> Run:
-    machine = assemble(fixture, params)
-    first = initial_state(fixture, params, machine)
-    tokens, steps = fixture.tokens, fixture.encoder_steps
+class Update(NamedTuple):
+    """What it computes by the fast unroll."""
+
+    loss_sum: Array
+    logits: Array
+    final: State
+    gradients: Params
+    """Of the sum of the losses."""
+    params: Params
+    optimiser: Any
+
+
+def split(layout: Layout, tokens: Array) -> tuple[Array, Array]:
+    """Inputs and answers."""
+    return tokens[:, : layout.encoder_steps], tokens[:, layout.encoder_steps + 1 :]
+
+
+def trace(fixture: Fixture) -> Run:
+    """By the reference, with the fixture's biases where users have theirs: in the machine."""
+    biases = tuple(sorted(fixture.biases.items()))
+    return compiled_trace(fixture.layout, biases, fixture.params, fixture.tokens)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def compiled_trace(
+    layout: Layout, biases: tuple[tuple[str, float], ...], params: Params, tokens: Array
+) -> Run:
+    machine = assemble(layout, params, dict(biases))
+    first = initial_state(layout, params, machine, tokens.shape[0])
+    inputs, answers = split(layout, tokens)
     cell = machine.cell
-    inputs = machine.embed(jnp.asarray(tokens[:, :steps]))
-    middle, (before, encode) = lantm.unroll_traced(cell, first, inputs)
-    answers = jnp.asarray(tokens[:, steps + 1 :])
+    middle, (before, encode) = lantm.unroll_traced(cell, first, machine.embed(inputs))
     marks = machine.placeholders(middle, answers.shape[1])
     last, (logits, decode) = lantm.unroll_traced(cell, middle, marks, write=False)
-    trace = jax.tree.map(lambda *phases: jnp.concatenate(phases, axis=1), encode, decode)
+    steps = jax.tree.map(lambda *phases: jnp.concatenate(phases, axis=1), encode, decode)
     return Run(
         lantm.answer_loss(logits, answers) * answers.shape[1],
         optax.softmax_cross_entropy_with_integer_labels(logits, answers).mean(axis=0),
         jnp.concatenate([before, logits], axis=1),
         lantm.score(logits, answers),
-        trace,
+        steps,
         first,
         last,
     )
 
 
+@partial(jax.jit, static_argnums=0)
+def update(layout: Layout, biases: Biases, tokens: Array, params: Params, state: Any) -> Update:
+    """By the fast unroll, with its gradients."""
+    inputs, answers = split(layout, tokens)
+    steps = answers.shape[1]
+
+    def mean_loss(params: Params) -> tuple[Array, Any]:
+        machine = assemble_given(layout, params, biases)
+        assert layout.opt["model"] == "lstm" or machine.cell.access.in_pieces, "it has no fast one"
+        first = initial_state(layout, params, machine, tokens.shape[0])
+        middle, before = machine.cell.unroll(first, machine.embed(inputs))
+        marks = machine.placeholders(middle, steps)
+        last, logits = machine.cell.unroll(middle, marks, write=False)
+        both = jnp.concatenate([before, logits], axis=1)
+        return lantm.answer_loss(logits, answers), (both, last)
+
+    (loss, (logits, last)), gradients = jax.value_and_grad(mean_loss, has_aux=True)(params)
+    changes, state = layout.optimiser.update(gradients, state)
+    params = optax.apply_updates(params, changes)
+    summed = {name: gradient * steps for name, gradient in gradients.items()}
+    return Update(loss * steps, logits, last, summed, params, state)
+
+
 def compare(fixture: Fixture) -> Iterator[tuple[str, float]]:
     """Every compared quantity with its relative error."""
-    theirs = fixture.data["rmsprop_traj"]
-    optimiser = lantm.rmsprop(
-        theirs["learningRate"], decay=theirs["alpha"], clip=float(theirs["max_grad_norm"])
-    )
-
-    def mean_loss(params: Params) -> tuple[Array, Run]:
-        result = run(fixture, params)
-        return result.loss_sum / fixture.data["nloss"], result
-
-    @jax.jit
-    def update(params: Params, state: Any) -> tuple[Run, Params, Params, Any]:
-        (_, result), grads = jax.value_and_grad(mean_loss, has_aux=True)(params)
-        updates, state = optimiser.update(grads, state)
-        return result, grads, optax.apply_updates(params, updates), state
-
-    params, state = fixture.params, optimiser.init(fixture.params)
+    data, theirs = fixture.data, fixture.data["rmsprop_traj"]
+    traced = trace(fixture)
+    yield from compare_forward(fixture, traced)
+    biases = {name: jnp.asarray(bias) for name, bias in fixture.biases.items()}
+    params, state = fixture.params, fixture.layout.optimiser.init(fixture.params)
     for i in range(theirs["n_updates"]):
-        result, grads, params, state = update(params, state)
+        ours = update(fixture.layout, biases, fixture.tokens, params, state)
+        params, state = ours.params, ours.optimiser
         if i == 0:
-            yield from compare_forward(fixture, result)
-            for name, expected in fixture.data["grads"].items():
-                ours = grads[name] * fixture.data["nloss"]
-                yield f"gradient {name}", relative_error(ours, expected)
-        loss = result.loss_sum / fixture.data["nloss"]
+            yield from compare_fast(fixture, ours, traced)
+        loss = ours.loss_sum / data["nloss"]
         expected = theirs["loss_mean_before_each_update"][i]
         yield f"loss of update {i}", relative_error(loss, expected)
     for name, expected in theirs["params_after"].items():
         yield f"updated {name}", relative_error(params[name], expected)
 
 
+def compare_fast(fixture: Fixture, ours: Update, traced: Run) -> Iterator[tuple[str, float]]:
+    data = fixture.data
+    yield "loss_sum of the fast unroll", relative_error(ours.loss_sum, data["loss_sum"])
+    yield "predictions of the fast unroll", relative_error(ours.logits, fixture.steps("pred"))
+    for path, expected in jax.tree_util.tree_leaves_with_path(traced.final):
+        name = f"last state of the fast unroll{jax.tree_util.keystr(path)}"
+        found = dict(jax.tree_util.tree_leaves_with_path(ours.final))[path]
+        yield name, relative_error(found, expected)
+    for name, expected in data["grads"].items():
+        yield f"gradient {name}", relative_error(ours.gradients[name], expected)
+
+
 def compare_forward(fixture: Fixture, ours: Run) -> Iterator[tuple[str, float]]:
-    data, steps = fixture.data, fixture.encoder_steps
+    data, steps = fixture.data, fixture.layout.encoder_steps
     score = data["score"]
     yield "loss_sum", relative_error(ours.loss_sum, data["loss_sum"])
     yield "losses", relative_error(ours.losses, [s["loss"] for s in data["steps"][steps:]])
     yield "predictions", relative_error(ours.logits, fixture.steps("pred"))
     yield "fine", relative_error(ours.scores.fine, score["fine"] / score["fine_total"])
     yield "coarse", relative_error(ours.scores.coarse, score["coarse"] / score["coarse_total"])
-    layers = fixture.opt["num_lstm_layers"]
+    layers = fixture.layout.opt["num_lstm_layers"]
     yield "hidden", relative_error(ours.trace.hidden, fixture.steps(f"lstm{layers}_h"))
     if isinstance(ours.final, MemoryState):
         yield from compare_memory(fixture, ours)
-    if fixture.is_lie:
+    if fixture.layout.is_lie:
         for end, _ in ENDS:
             yield from compare_head(fixture, ours, end)
-    if fixture.opt["tape"]:
+    if fixture.layout.opt["tape"]:
         for name in TapeKeys._fields:
             theirs = data["steps"][-1][f"{name}_keys"]
             yield f"{name} key", relative_error(getattr(ours.final.heads, name), theirs)
@@ -421,7 +532,7 @@ def compare_head(fixture: Fixture, ours: Run, end: str) -> Iterator[tuple[str, f
     init = fixture.data["init_state"]
     yield f"first {end} key", relative_error(first.key, init[f"key_{end}"])
     yield f"{end} keys", relative_error(trace.key, fixture.steps(f"key_{end}"))
-    if fixture.is_sphere:
+    if fixture.layout.is_sphere:
         yield f"{end} axes", relative_error(trace.action.axis, fixture.steps(f"rot_axis_{end}"))
         yield f"{end} phases", relative_error(trace.action.phase, fixture.steps(f"rot_trig_{end}"))
     else:

@@ -3,7 +3,6 @@
 from functools import lru_cache
 
 import jax
-import pytest
 
 import lantm
 from own_space import Circle
@@ -66,14 +65,6 @@ def machine(name: str, **options: object) -> lantm.Machine:
     """The variant's machine for OUTPUTS tokens."""
     vocabulary = lantm.Vocabulary(OUTPUTS - 3)
     return lantm.build_machine(config(name, **options), vocabulary, key=jax.random.key(2))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_compilation():
-    """For modules whose time would go into optimising programs that run once: import to use."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 def is_lie(name: str) -> bool:

@@ -17,7 +17,6 @@ from lantm.cli import bench
 from lantm.machines.seq2seq import answer_loss
 from lantm.studies import benchmark
 from lantm.studies.benchmark import Case, Measurement, compare, floating_point_operations
-from spaces import quick_compilation  # noqa: F401
 from test_cli import assert_picture, refused
 
 ROOT = Path(__file__).parents[1]
@@ -149,7 +148,6 @@ def test_the_readme_shows_the_saved_results():
 def quickly(monkeypatch):
     """Workers that compile in a hurry."""
     monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
-    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 
 @pytest.mark.usefixtures("quickly")

@@ -245,7 +245,6 @@ def assert_picture(path):
     assert len(content) > 10_000
 
 
-@pytest.mark.usefixtures("unoptimised")
 @pytest.mark.parametrize("model", ["lstm", "slantm"])
 def test_other_machines_have_a_picture(model, tmp_path):
     """Without a memory; with keys of three dimensions."""
@@ -357,11 +356,10 @@ class Negative(lantm.Task):
 
 
 lantm.TASKS["negative"] = Negative()
-lantm.SPACES["ring"] = lambda key: Circle()
+lantm.SPACES["ring"] = Circle()
 """
 
 
-@pytest.mark.usefixtures("unoptimised")
 def test_an_own_task_and_key_space(options, capsys, tmp_path):
     (tmp_path / "own.py").write_text(OWN)
     own = ["--file", "own.py"]
@@ -393,7 +391,7 @@ class Space(Circle):
         raise ValueError("act is broken")
 
 lantm.TASKS["broken"] = Task()
-lantm.SPACES["broken"] = lambda key: Space()
+lantm.SPACES["broken"] = Space()
 """
 
 

@@ -1,7 +1,7 @@
 """README, guides and examples do what they say."""
 
 import doctest
-import importlib
+import importlib.util
 import pkgutil
 import re
 from pathlib import Path
@@ -13,7 +13,6 @@ import lantm
 import memory_layer
 import own_space
 from lantm import cli
-from spaces import quick_compilation  # noqa: F401
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -39,9 +38,16 @@ def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
             assert doctest.DocTestRunner().run(test).failed == 0
 
 
-@pytest.mark.parametrize("module", MODULES)
+def has_examples(module: str) -> bool:
+    spec = importlib.util.find_spec(module)
+    return ">>> " in Path(spec.origin).read_text()
+
+
+@pytest.mark.parametrize("module", list(filter(has_examples, MODULES)))
 def test_docstring_examples(module):
-    assert doctest.testmod(importlib.import_module(module)).failed == 0
+    failed, tried = doctest.testmod(importlib.import_module(module))
+    assert tried > 0
+    assert failed == 0
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lantm
-from spaces import BATCH, INPUTS, OUTPUTS, TIME, VARIANTS, layer, machine, quick_compilation  # noqa: F401
+from spaces import BATCH, INPUTS, OUTPUTS, TIME, VARIANTS, layer, machine
 
 LENGTHS = np.array([TIME, 2, 0, 1, 6])
 CHUNK = 5

@@ -14,7 +14,7 @@ import pytest
 import lantm
 from lantm import ModelConfig, Plane, Sphere, Vocabulary
 from lantm.parts import RandomAccess
-from spaces import BATCH, INPUTS, OUTPUTS, TIME, layer, machine, quick_compilation  # noqa: F401
+from spaces import BATCH, INPUTS, OUTPUTS, TIME, layer, machine
 
 KEY = jax.random.key(0)
 

@@ -12,7 +12,6 @@ from lantm.training.evaluation import CHUNK, Evaluation, evaluate_batches
 from lantm.training.updates import initial_machine
 
 pytest_plugins = ["tiny"]
-pytestmark = pytest.mark.usefixtures("unoptimised")
 
 
 @pytest.fixture(scope="module")

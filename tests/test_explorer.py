@@ -19,7 +19,7 @@ from lantm import cli
 from lantm.inspection.explorer import checkpoint_names, write_explorer
 from lantm.inspection.picture import trace_machine
 from lantm.tasks import Copy
-from spaces import one_head, quick_compilation  # noqa: F401
+from spaces import one_head
 from test_cli import refused
 
 pytest_plugins = ["tiny"]

@@ -13,6 +13,7 @@ from programs import program
 pytest_plugins = ["tiny"]
 
 TINY = str(Path(__file__).parent / "tiny.py")
+CACHE = os.environ["JAX_COMPILATION_CACHE_DIR"]
 HANGING = "import time; print('ready', flush=True); time.sleep(60)"
 over_signals = pytest.mark.parametrize(
     ("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
@@ -23,6 +24,7 @@ over_signals = pytest.mark.parametrize(
 def elsewhere(tmp_path, monkeypatch):
     """Nothing is written into the repository, and nothing is found in a cache."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
@@ -60,10 +62,11 @@ def test_while_it_compiles(signum, code):
 
 
 @over_signals
-def test_amid_training(signum, code, options, cache, monkeypatch):
+def test_amid_training(signum, code, options, monkeypatch):
     """It saves, says at which batch, and the command it names goes on from there."""
     monkeypatch.setenv("JAX_ENABLE_X64", "1")
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(cache))
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", CACHE)
     process = program("train", "tiny", "--file", TINY, *options, "--batches=100000")
     found, out, errors = stop(process, signum, "batch     10")
     assert found == code

@@ -8,7 +8,7 @@ import pytest
 
 import lantm
 from lantm.memory.weighting import softmax, strengthen, to_weights
-from spaces import ALL_SPACES, BATCH, OUTPUTS, TIME, VARIANTS, machine, quick_compilation  # noqa: F401
+from spaces import ALL_SPACES, BATCH, OUTPUTS, TIME, VARIANTS, machine
 
 PRECISIONS = ("float32", "float64")
 SLOTS, WIDTH, STEPS = 5, 7, 3

@@ -15,6 +15,8 @@ from scipy.spatial.transform import Rotation as Reference
 import lantm
 from spaces import ALL_SPACES
 
+pytestmark = pytest.mark.usefixtures("optimised_module")
+
 BOUND = 1e-12
 EPSILON = np.finfo(float).eps
 KEYS = 5

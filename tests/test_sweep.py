@@ -38,13 +38,11 @@ TINY = str(Path(__file__).parent / "tiny.py")
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path, cache, unoptimised, monkeypatch):
-    """Nothing is written into the repository; workers compile as the tests do, and only once."""
+def elsewhere(tmp_path, monkeypatch):
+    """Nothing is written into the repository; workers compile as the tests do."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JAX_ENABLE_X64", "1")
     monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(cache))
-    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 
 @pytest.fixture

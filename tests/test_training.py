@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -183,7 +182,6 @@ def test_three_updates_by_hand(tiny, tmp_path):
     assert not eqx.tree_equal(state.average, state.parameters)
 
 
-@pytest.mark.usefixtures("unoptimised")
 def test_clipped_updates_without_averaging(tiny, tmp_path):
     config = tiny(recipe="paper", model="lstm", clip=0.05)
     state, clipped = compare_three_updates(config, tmp_path)
@@ -203,7 +201,6 @@ def test_adam_by_hand():
         assert np.allclose(-step, by_hand, rtol=1e-6)
 
 
-@pytest.mark.usefixtures("unoptimised")
 def test_weight_noise_is_learned_from_and_not_kept(tiny, tmp_path):
     """The loss of an update is that of shaken parameters; the step is made from those before."""
     config = tiny(weight_noise=0.5, lr=1e-3)
@@ -237,7 +234,6 @@ def test_noise_is_gaussian_and_new_for_every_key():
         assert np.isclose(np.std(noise), 0.2 * (2**0.5 if both else 1), rtol=0.05)
 
 
-@pytest.mark.usefixtures("unoptimised")
 def test_settings_of_the_updates_reach_them(tiny, tmp_path):
     """A run with Adam and growing sizes is another run than one without. It has another seed than
     other tests' runs, whose initial machine would come from a program that is not optimised.
@@ -523,7 +519,7 @@ def single():
         yield
 
 
-@pytest.mark.usefixtures("single")
+@pytest.mark.usefixtures("single", "optimised")
 def test_a_run_in_single_precision(tiny, tmp_path):
     config = tiny(keep_all=True)
     with pytest.raises(KeyboardInterrupt):
@@ -535,7 +531,7 @@ def test_a_run_in_single_precision(tiny, tmp_path):
     assert whole.machine().embedding.weight.dtype == jnp.float32
 
 
-@pytest.mark.usefixtures("single")
+@pytest.mark.usefixtures("single", "optimised")
 @pytest.mark.parametrize("right", [1, 7])
 def test_rounding_does_not_choose_the_best(right, tiny, tmp_path, monkeypatch):
     """In single precision 1/640 is more, and 7/640 is less, than in double precision."""
@@ -606,24 +602,17 @@ def test_files_have_the_mode_that_the_umask_asks_for(tmp_path):
     assert modes == {0o640}
 
 
-def test_killed_at_twenty_random_moments(tiny, start_slowly, tmp_path):
-    config, rng = tiny(batches=126, validate_every=7), np.random.default_rng(1)
-    for kill in range(20):
-        process, told = start_slowly(config, tmp_path / "killed")
-        while told.recv() < 6 * kill + rng.uniform(1, 6):
-            pass
-        time.sleep(rng.uniform(0, 0.02))
-        process.kill()
-        process.join()
-        assert process.exitcode == -signal.SIGKILL
-    runs = [lantm.Run(tmp_path / name / config.name, config, "") for name in ("killed", "whole")]
-    assert runs[0].result is None
-    for run in runs:
-        process, _ = start_slowly(config, run.path.parent)
-        process.join()
-    assert outcome(runs[0]) == outcome(runs[1])
-    assert files(runs[0]) == files(runs[1])
-    assert [row["batch"] for row in runs[0].metrics()] == sorted({100, *range(7, 127, 7)})
+def test_killed_in_five_phases(tiny, trained, deaths, tmp_path):
+    """One run, killed again and again; `tools/kill_runs.py` does it at random moments."""
+    saved = []
+    for phase, die in deaths.items():
+        assert die(tiny(), tmp_path) == -signal.SIGKILL, phase
+        run = lantm.Run.open(tmp_path / tiny().name)
+        assert run.result is None
+        saved.append(run.saved)
+    assert saved == [None, 5, 5, 10, 20]
+    assert outcome(finish(run)) == outcome(trained)
+    assert files(run) == files(trained)
 
 
 # ---- damage
@@ -866,7 +855,6 @@ class Remainder(Copy):
         return inputs, inputs[:, : size % 3 + 1]
 
 
-@pytest.mark.usefixtures("unoptimised")
 def test_the_largest_size_need_not_have_the_longest_answer(tiny, tmp_path, monkeypatch):
     monkeypatch.setitem(lantm.TASKS, "remainder", Remainder())
     trainer = Trainer(lantm.Run.create(tiny(task="remainder"), tmp_path))
@@ -874,7 +862,6 @@ def test_the_largest_size_need_not_have_the_longest_answer(tiny, tmp_path, monke
     assert np.isfinite(trainer.step(sizes.index(2)))
 
 
-@pytest.mark.usefixtures("unoptimised")
 def test_data_of_growing_sizes(tiny, tmp_path):
     """Every batch of the file has room, also those that come late."""
     (tmp_path / "data.txt").write_text("^1234561#1$\n" + "^1#1$\n" * 19)
@@ -906,7 +893,6 @@ class Successor(Copy):
         return inputs, (inputs + 1) % self.symbols
 
 
-@pytest.mark.usefixtures("unoptimised")
 def test_an_own_task_on_an_own_key_space(tiny, tmp_path, monkeypatch):
     monkeypatch.setitem(lantm.TASKS, "successor", Successor())
     run = lantm.train(tiny(task="successor", space="circle"), tmp_path)

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 import lantm
 from lantm.memory.weighting import FLOOR, softmax, strengthen, to_weights
 
+pytestmark = pytest.mark.usefixtures("optimised_module")
+
 SLOTS = 7
 BOUND = 1e-12
 

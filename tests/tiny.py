@@ -2,9 +2,10 @@
 
 import multiprocessing
 import os
+import signal
 import sys
-import time
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import jax
@@ -13,6 +14,7 @@ import pytest
 
 import lantm
 from lantm.tasks import Copy
+from lantm.training import trainer as training
 
 
 @dataclass(frozen=True)
@@ -44,27 +46,18 @@ def config(**settings):
     return lantm.configure(**SETTINGS | settings)
 
 
-def use_cache(folder):
-    """Keep compiled programs: most of the time of a small run goes into compiling it."""
-    jax.config.update("jax_compilation_cache_dir", None if folder is None else str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-
-
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory):
-    """Where programs are kept, so that many runs of one small machine are cheap."""
-    folder = tmp_path_factory.mktemp("compiled")
-    use_cache(folder)
-    yield folder
-    use_cache(None)
+def updates():
+    """Runs of one config share their update: it is traced and loaded once."""
+    known = {}
 
+    def shared(function, config, optimiser, rest):
+        # A wrapper around the trainer would be in the tracebacks that tests look at.
+        return known.setdefault((config, rest), partial(function, config, optimiser, rest))
 
-@pytest.fixture
-def unoptimised():
-    """Programs that run only once are compiled in a hurry."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "partial", shared)
+        yield
 
 
 @pytest.fixture
@@ -76,13 +69,13 @@ def unchecked():
 
 
 @pytest.fixture(scope="session")
-def tiny(cache):
+def tiny(updates):
     """Makes configs: of the tiny task, with settings of one's own."""
     return config
 
 
 @pytest.fixture(scope="session")
-def options(cache):
+def options(updates):
     """The same settings for the command line, but for the task."""
     settings = {name: value for name, value in SETTINGS.items() if name != "task"}
     return [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
@@ -94,30 +87,43 @@ def trained(tiny, tmp_path_factory):
     return lantm.train(tiny(), tmp_path_factory.mktemp("runs"))
 
 
-def train_slowly(config, root, cache, telling):
-    """Tell every batch, then wait a little: there is time to be killed."""
+DEATHS = {
+    "before the first checkpoint": (training.Trainer, "step", lambda _, index: index == 3),
+    "after an update that nobody knows of": (training.Trainer, "log", lambda _, done: done == 10),
+    "amid a validation": (training, "evaluate_batches", lambda *_: True),
+    "while a checkpoint is written": (os, "replace", lambda _, to: to.name == "000015.safetensors"),
+    "at the end, before the test": (training, "evaluate", lambda *_: True),
+}
+"""Phases in which a run is killed: when this function is about to be called with such arguments."""
+
+
+def train_and_die(config, root, phase):
+    """Train until killed in that phase."""
     jax.config.update("jax_enable_x64", True)
-    use_cache(cache)
+    jax.config.update("jax_disable_most_optimizations", True)
+    owner, name, is_time = DEATHS[phase]
+    function = getattr(owner, name)
 
-    def tell(progress):
-        telling.send(progress.batch)
-        time.sleep(0.003)
+    def call_or_die(*arguments, **settings):
+        if is_time(*arguments):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*arguments, **settings)
 
-    lantm.train(config, root, on_progress=tell)
+    setattr(owner, name, call_or_die)
+    lantm.train(config, root)
 
 
 @pytest.fixture
-def start_slowly(cache, monkeypatch):
-    """Starts a process that trains, and returns it with the pipe that tells its batches."""
+def deaths(monkeypatch):
+    """By phase: a function that trains in a process of its own and returns its exit code."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["tiny"])
 
-    def start(config, root):
-        told, telling = processes.Pipe(duplex=False)
-        process = processes.Process(target=train_slowly, args=(config, root, cache, telling))
+    def start(phase, config, root):
+        process = processes.Process(target=train_and_die, args=(config, root, phase))
         process.start()
-        telling.close()
-        return process, told
+        process.join()
+        return process.exitcode
 
-    return start
+    return {phase: partial(start, phase) for phase in DEATHS}

@@ -38,10 +38,10 @@ def run_train(found: argparse.Namespace) -> int:
     console = make_console()
     run = resumed_run(found) if found.resume is not None else new_run(found)
     say(console, f"run directory: {run.path}")
-    if not run.is_finished:
-        say(console, "compiling, which takes about 20 s the first time")
     try:
         with if_stopped(lambda: f"stopped; {standing(run, found.file)}"):
+            if not run.is_finished:
+                say(console, "compiling, which takes about 20 s the first time")
             train_with_bar(run, console)
             show_outcome(run, console)
     except Stopped as stopped:

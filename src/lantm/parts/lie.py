@@ -144,8 +144,8 @@ class LieAccess(Access):
     writes: tuple[Head, ...]
     weighting: Weighting
     anchors: tuple[Float[Array, ""], ...] | None
-    """Of each read head, before a sigmoid: how far it goes, after a reading, to the mean key of what
-    it read."""
+    """Of each read head, before a sigmoid: how far it goes, after a reading, to the mean key of
+    what it read."""
     blended: bool = eqx.field(static=True)
     """Read where random access leads and where Lie access leads and mix the weights, instead of
     reading at a mixture of the places."""
