@@ -46,7 +46,7 @@ def closes(places: np.ndarray) -> bool:
         return False
     onward = np.roll(places, -1, axis=0) - places
     lengths = np.linalg.norm(onward, axis=1)
-    if lengths[-1] > lengths[:-1].max():
+    if lengths[-1] > 1.01 * lengths[:-1].max():
         return False
     centred = places - places.mean(axis=0)
     axes = np.linalg.svd(centred, full_matrices=False)[2][:2]

@@ -24,6 +24,7 @@ from lantm.inspection.figures.parts import (
     draw_writes,
     fills,
     frame,
+    label_points,
 )
 from lantm.inspection.picture import READ, WRITE, flatten
 from lantm.spaces.chart import principal_components
@@ -37,11 +38,15 @@ def memory(episode: Episode) -> Figure:
     if not episode.has_memory:
         draw_hidden(figure.subplots(), episode)
         return figure
-    keys, weights = figure.subplots(1, 2)
     places, label = flatten(episode.chart)
+    width, height = np.maximum(np.ptp(places, axis=0), 1e-9)
+    share = float(np.clip(width / height, 0.3, 1.3))
+    keys, weights = figure.subplots(1, 2, width_ratios=[share, 1.3])
     draw_keys(keys, places, episode)
     frame(keys, places, label)
-    draw_weights(weights, episode.answer_weights)
+    draw_weights(
+        weights, episode.answer_weights, episode.show(episode.answer), episode.memory_names
+    )
     draw_legend(figure)
     return figure
 
@@ -58,11 +63,16 @@ def lines(episode: Episode) -> Figure:
     look: dict[str, Any] = {"color": fills(episode.strengths), "linewidth": 0.8, "alpha": 0.4}
     axes.vlines(writes[:, 0], np.arange(rows), below[-1], **look, zorder=1)
     axes.axhline(rows - 0.25, color="grey", linewidth=0.8)
-    symbols = [episode.task.vocabulary.show([token]) for token in episode.written.tolist()]
-    axes.set_yticks([*range(rows), below.mean()], [*symbols, "reads"])
+    axes.set_yticks([*range(rows), below.mean()], [*episode.show(episode.written), "reads"])
     axes.invert_yaxis()
-    axes.set(xlabel="principal component of the keys", ylabel="input symbol, first on top")
-    draw_legend(figure, marks=3)
+    shown = np.concatenate([writes, reads]).var() / max(episode.keys.var(axis=0).sum(), 1e-12)
+    axes.set(
+        xlabel=f"principal component of the keys: {shown:.0%} of their variance",
+        ylabel="input symbol, first on top",
+    )
+    if shown < 0.9:
+        axes.set_title("one line cannot show this path; see figure flat", size="small")
+    draw_legend(figure, marks=4)
     return figure
 
 
@@ -89,9 +99,8 @@ def flat(episode: Episode) -> Figure:
     left, right = figure.subplots(1, 2)
     draw_writes(left, writes, episode.strengths)
     draw_ends(left, writes, WRITE)
-    for token, point in zip(episode.written.tolist(), writes, strict=True):
-        if token < episode.task.symbols:
-            left.annotate(str(token), point, (7, 7), textcoords="offset points", size="x-small")
+    names = zip(episode.written.tolist(), episode.show(episode.written), strict=True)
+    label_points(left, writes, [name * (token < episode.task.symbols) for token, name in names])
     draw_reads(right, reads)
     draw_ends(right, reads, READ)
     for axes, title in ((left, "writes"), (right, "reads")):
@@ -102,24 +111,36 @@ def flat(episode: Episode) -> Figure:
 
 
 def sphere(episode: Episode) -> Figure:
-    """Writes and reads on the sphere, seen from outside where most of the strong ones are."""
+    """Writes and reads on the sphere, seen from where the fewest are behind it."""
     if episode.chart.view != "sphere":
         raise ValueError("figure sphere is for keys on a sphere; for this run there is flat")
     figure = blank(episode.title, 7.0, 6.5)
     axes = figure.add_subplot(projection="3d", proj_type="ortho")
-    draw_globe(axes)
+    eye = best_view(episode.keys)
+    draw_globe(axes, eye)
     draw_keys(axes, episode.keys, episode)
-    x, y, z = episode.strengths @ episode.writes + episode.reads.sum(axis=0)
+    x, y, z = eye
     axes.view_init(np.degrees(np.arctan2(z, np.hypot(x, y))), np.degrees(np.arctan2(y, x)))
     draw_legend(figure)
     return figure
+
+
+def best_view(keys: np.ndarray) -> np.ndarray:
+    """The direction from which the tenth of the keys that is furthest back is most in front."""
+    turns = np.arange(400) + 0.5
+    z = 1 - turns / 200
+    angles = np.pi * (1 + 5**0.5) * turns
+    eyes = np.column_stack([np.cos(angles), np.sin(angles), z])
+    eyes[:, :2] *= np.sqrt(1 - z**2)[:, None]
+    return eyes[np.argmax(np.quantile(keys @ eyes.T, 0.1, axis=0))]
 
 
 def weights(episode: Episode) -> Figure:
     """Which memories each step reads, while the input comes in and while the answer goes out."""
     figure = blank(episode.title, 9.0, 5.0)
     axes = figure.subplots()
-    draw_weights(axes, episode.weights)
+    steps = episode.show(np.concatenate([episode.inputs, episode.answer]))
+    draw_weights(axes, episode.weights, steps, episode.memory_names)
     divide_phases(axes, episode)
     return figure
 
