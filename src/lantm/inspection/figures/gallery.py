@@ -29,7 +29,11 @@ from lantm.inspection.figures.parts import (
 from lantm.inspection.picture import READ, WRITE, flatten
 from lantm.spaces.chart import principal_components
 from lantm.tasks import Task
-from lantm.training.runs import Run, evaluate
+from lantm.training.evaluation import evaluate_batches
+from lantm.training.runs import Run
+
+LENGTHS_SEED = 20_000
+"""Of the problems of `lengths`: none of training or of the test sets is drawn with it."""
 
 
 def memory(episode: Episode) -> Figure:
@@ -169,23 +173,46 @@ def lengths(
     multiples: Iterable[int] = (1, 2, 3, 4),
     examples: int = 640,
 ) -> Figure:
-    """Accuracy on test problems of growing length; shaded the lengths of training."""
-    scores = evaluate(run, multiples, checkpoints=[checkpoint], examples=examples)
-    parts = [part for score in scores for part in (score.evaluation.by_length or {}).items()]
-    found = np.array(sorted((length, part.fine, part.coarse) for length, part in parts))
-    figure = blank(
-        f"{run.task.name}, {run.config.model.model}: accuracy on test problems", 8.0, 4.5
-    )
+    """Accuracy on problems of growing length, in even steps; shaded the lengths of training."""
+    rng = np.random.default_rng(LENGTHS_SEED)
+    batches = [
+        run.task.sample(rng, size, max(1, examples // len(sizes)))
+        for sizes in map(even_sizes, map(run.task.sizes, multiples))
+        for size in sizes
+    ]
+    parts = (evaluate_batches(run.machine(checkpoint), batches).by_length or {}).items()
+    found = np.array(sorted((n, part.fine, part.coarse, part.examples) for n, part in parts))
+    fewest, most = found[:, 3].min(), found[:, 3].max()
+    count = f"{fewest:.0f}" if fewest == most else f"{fewest:.0f} to {most:.0f}"
+    about = f"{run.task.name}, {run.config.model.model}: {count} problems of each length shown"
+    figure = blank(about, 8.0, 4.5)
     axes = figure.subplots()
     shortest, longest = answer_lengths(run.task)
     axes.axvspan(shortest - 0.5, longest + 0.5, color="#dddddd", label="lengths of training")
+    bounds = interval(found[:, 2], found[:, 3])
+    axes.fill_between(found[:, 0], *bounds, color=READ, alpha=0.2, label="95 % interval")
     axes.plot(*found[:, [0, 1]].T, "s--", color=WRITE, markersize=4, label="fine: symbols")
     axes.plot(*found[:, [0, 2]].T, "o-", color=READ, markersize=4, label="coarse: whole answers")
     axes.set(xlabel="length of the answer", ylabel="right", ylim=(-0.03, 1.03), xlim=(0, None))
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    figure.legend(loc="outside lower center", ncols=3)
+    figure.legend(loc="outside lower center", ncols=4)
     return figure
+
+
+def even_sizes(sizes: range) -> list[int]:
+    """Every size, or at most eight of them in even steps, the largest included."""
+    step = -(-len(sizes) // 8)
+    return list(sizes[::-1][::step])
+
+
+def interval(shares: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson's bounds of the true share, at 95 %."""
+    z = 1.96
+    centre = (shares + z**2 / (2 * counts)) / (1 + z**2 / counts)
+    half = z * np.sqrt(shares * (1 - shares) / counts + (z / (2 * counts)) ** 2)
+    half /= 1 + z**2 / counts
+    return centre - half, centre + half
 
 
 def answer_lengths(task: Task) -> tuple[int, int]:

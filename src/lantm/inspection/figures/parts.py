@@ -71,7 +71,7 @@ def label_points(axes: Axes, points: np.ndarray, labels: list[str]) -> None:
     outward = np.sum(across * (points - points.mean(axis=0)), axis=1)
     side = np.where(np.abs(outward) > 1e-2 * np.ptp(points), np.sign(outward), 1)
     look: dict[str, Any] = {"textcoords": "offset points", "size": "x-small"}
-    for label, point, offset in zip(labels, points, 11 * side[:, None] * across, strict=True):
+    for label, point, offset in zip(labels, points, 13 * side[:, None] * across, strict=True):
         if label:
             axes.annotate(label, point, offset, ha="center", va="center", **look)
 
