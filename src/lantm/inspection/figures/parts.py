@@ -124,7 +124,7 @@ def draw_globe(axes: Axes3D, eye: np.ndarray) -> None:
     across = np.linalg.svd(eye[None])[2][1:]
     axes.plot(*(ring[:, :2] @ across).T, color="#68717c", linewidth=1, zorder=1)
     axes.set_axis_off()
-    axes.set_box_aspect((1, 1, 1), zoom=1.45)
+    axes.set_box_aspect((1, 1, 1), zoom=1.45)  # pyright: ignore[reportArgumentType]
 
 
 # ---- heat maps
