@@ -205,9 +205,8 @@ def test_lengths_show_the_scores_and_the_range_of_training(run_of, monkeypatch):
     np.testing.assert_allclose(fine, [[n, 0.75] for n in (2, 3, 4, 5, 6)])
     np.testing.assert_allclose(coarse, [[n, 0.5] for n in (2, 3, 4, 5, 6)])
     band = axes.collections[0].get_paths()[0].vertices
-    np.testing.assert_allclose(
-        [band[:, 1].min(), band[:, 1].max()], gallery.interval(np.array(0.5), np.array(3))
-    )
+    bounds = np.concatenate(gallery.interval(np.array([0.5]), np.array([3])))
+    np.testing.assert_allclose([band[:, 1].min(), band[:, 1].max()], bounds)
     assert "3 to 5 problems" in figure.get_suptitle()
     shaded = axes.patches[0].get_extents().transformed(axes.transData.inverted())
     np.testing.assert_allclose([shaded.x0, shaded.x1], [1.5, 3.5])

@@ -311,9 +311,9 @@ const GLOBE = (() => {
 /** A veil inside the sphere: what is behind it is paler. */
 const BALL = (() => {
   const angles = (n, range) => Array.from({ length: n + 1 }, (_, i) => (range * i) / n);
-  const map = (f) => angles(24, Math.PI).map((a) => angles(48, 2 * Math.PI).map((b) => 0.97 * f(a, b)));
+  const map = (f) => angles(24, Math.PI).map((a) => angles(48, 2 * Math.PI).map((b) => 0.93 * f(a, b)));
   return {
-    type: "surface", name: "veil", opacity: 0.8, showscale: false, hoverinfo: "skip",
+    type: "surface", name: "veil", opacity: 0.55, showscale: false, hoverinfo: "skip",
     colorscale: [[0, "white"], [1, "white"]], contours: { x: { highlight: false }, y: { highlight: false }, z: { highlight: false } },
     lighting: { ambient: 1, diffuse: 0, specular: 0, fresnel: 0 },
     x: map((a, b) => Math.sin(a) * Math.cos(b)), y: map((a, b) => Math.sin(a) * Math.sin(b)), z: map((a) => Math.cos(a)),
