@@ -51,7 +51,8 @@ def registries():
     """What a test adds to the registries goes when it ends."""
     import lantm  # noqa: PLC0415 - the type checks are put in at its first import
 
-    known = [(registry, dict(registry)) for registry in (lantm.SPACES, lantm.TASKS)]
+    parts = (lantm.CONTROLLERS, lantm.OUTPUTS, lantm.WEIGHTINGS, lantm.MODELS)
+    known = [(registry, dict(registry)) for registry in (lantm.SPACES, lantm.TASKS, *parts)]
     yield
     for registry, before in known:
         registry.clear()

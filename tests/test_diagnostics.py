@@ -7,6 +7,8 @@ import pytest
 
 import lantm
 from lantm.inspection.diagnostics import collisions, diagnose, motion, steps
+from lantm.inspection.picture import trace_machine
+from lantm.inspection.structures import closes
 
 TIME = 7
 
@@ -40,8 +42,8 @@ def trace(write, read, weights=None):
 def test_a_tape(step, heading, structure):
     found = diagnose(trace(walk((0.6, 0.8)), walk(step, start=(3, 5))))
     for part in (found.write, found.read):
-        np.testing.assert_allclose(part, (1, 0, 1, 0), atol=1e-12)
-    np.testing.assert_allclose(found[2:], (heading, 0, 1), atol=1e-12)
+        np.testing.assert_allclose(part, (1, 0, 1, 0, 1, 0), atol=1e-12)
+    np.testing.assert_allclose(found[2:5], (heading, 0, 1), atol=1e-12)
     assert found.structure == structure
 
 
@@ -59,7 +61,7 @@ def test_a_jump_between_steps():
     jumping = walk((1, 0))
     jumping.gate[0] = 1
     jumping.velocity[0] = [-5, 3]
-    np.testing.assert_allclose(motion(jumping), (1, 0, 1, 1 / 7), atol=1e-12)
+    np.testing.assert_allclose(motion(jumping), (1, 0, 1, 1 / 7, 1, 0), atol=1e-12)
     assert diagnose(trace(walk((1, 0)), jumping)).structure == "tape, read forwards"
 
 
@@ -69,6 +71,8 @@ def test_irregular_steps():
     found = motion(turning)
     assert found.direction == pytest.approx(1 / 7), "four steps one way, three the other"
     assert found.spread == 0
+    assert diagnose(trace(turning, turning)).structure == "zigzag of pairs, read irregularly"
+    turning.velocity[:] = np.random.default_rng(1).normal(size=(TIME, 2))
     assert diagnose(trace(turning, turning)).structure == "no tape: written irregularly"
     turning.velocity[:] = [[2.0**i, 0.0] for i in range(TIME)]
     assert motion(turning).direction == pytest.approx(1)
@@ -85,7 +89,7 @@ def test_rotations_about_one_axis():
     velocity = jax.vmap(lantm.Sphere().log)(jax.tree.map(jnp.asarray, action))
     keys = np.tile([1.0, 0.0, 0.0], (TIME, 1))
     head = lantm.HeadTrace(keys, np.zeros(TIME), action, velocity)
-    np.testing.assert_allclose(motion(head), (0.3, 0, 1, 0), atol=1e-12)
+    np.testing.assert_allclose(motion(head), (0.3, 0, 1, 0, 1, 0), atol=1e-12)
 
 
 def test_heads_without_actions():
@@ -96,6 +100,37 @@ def test_heads_without_actions():
     assert motion(lantm.HeadTrace(keys)).random_access is None
     gates = np.tile([0.2, 0.5, 0.3], (3, 1))
     assert motion(lantm.HeadTrace(keys, gates)).random_access == pytest.approx(0.2)
+
+
+def test_two_tapes_written_in_turns():
+    """One side of a zigzag is read after the other."""
+    zigzag = walk((1, 0))
+    zigzag.velocity[1::2] = [0, 1]
+    sides = np.eye(TIME)[[0, 2, 4, 6, 1, 3, 5]]
+    assert diagnose(trace(zigzag, walk((1, 1)), sides)).structure == (
+        "two tapes, written in turns, read forwards"
+    )
+
+
+@pytest.mark.parametrize(("share", "closed"), [(1.0, True), (0.5, False)])
+def test_a_loop_comes_back(share, closed):
+    angles = share * 2 * np.pi * np.arange(12) / 12
+    assert closes(np.column_stack([np.cos(angles), np.sin(angles), angles * 0])) is closed
+
+
+def test_there_and_back_is_no_loop():
+    along = np.array([0.0, 1, 2, 3, 3.5, 2.5, 1.5, 0.5])
+    assert not closes(np.column_stack([along, along]))
+
+
+def test_priority_order():
+    """Memories that were written here and there, and are read one beside the other."""
+    order = [3, 0, 6, 1, 5, 2, 4]
+    keys = np.column_stack([np.argsort(order), np.zeros(TIME)]).astype(float)
+    jumps = lantm.HeadTrace(keys, np.ones(TIME), velocity=np.zeros((TIME, 2)))
+    assert diagnose(trace(jumps, walk((1, 0)), np.eye(TIME)[order])).structure == (
+        "priority order: written into place, read in a row"
+    )
 
 
 def test_a_head_at_rest():
@@ -129,15 +164,61 @@ def test_no_memory():
     assert diagnose(lantm.MachineTrace(part, part, np.zeros((TIME, 3)))) is None
 
 
-def test_the_copy_machine_has_a_tape():
-    run = lantm.Run.open("zoo:copy")
-    inputs, answers = run.task.sample(np.random.default_rng(1), 17, 1)
-    jax.config.update("jax_enable_x64", False)
-    try:
-        found = run.machine().trace(jnp.asarray(inputs), answers.shape[1])
-    finally:
-        jax.config.update("jax_enable_x64", True)
-    found = diagnose(jax.tree.map(lambda leaf: np.asarray(leaf[0]), found))
-    assert found.structure == "tape, read forwards"
+@pytest.mark.parametrize(
+    ("task", "size", "structure"),
+    [
+        ("copy", 17, "tape, read forwards"),
+        ("reverse", 17, "tape, read backwards"),
+        ("bigram_flip", 9, "tape, read forwards"),
+        ("double", 17, "tape, read forwards"),
+        ("interleaved_add", 16, "tape, read forwards"),
+        ("odd_first", 12, "two tapes, written in turns, read forwards"),
+        ("priority_sort", 6, "priority order: written into place, read in a row"),
+        ("repeat_copy", 3, "loop, read 3 times around, by random access"),
+    ],
+)
+def test_what_the_zoo_has_built(task, size, structure):
+    assert diagnose(zoo_trace(task, size)).structure == structure
+
+
+def zoo_trace(task, size):
+    """Of a ready-trained machine, at the problem that the pictures show."""
+    run = lantm.Run.open(f"zoo:{task}")
+    inputs, answers = run.task.sample(np.random.default_rng(1), size, 1)
+    with jax.enable_x64(False):
+        found = trace_machine(run.machine(), jnp.asarray(inputs), answers.shape[1])
+    assert (np.argmax(found.logits, axis=-1) == answers).all()
+    return jax.tree.map(lambda leaf: np.asarray(leaf[0]), found)
+
+
+def test_the_tape_of_the_copy_machine_is_even():
+    found = diagnose(zoo_trace("copy", 17))
     assert found.write.length == pytest.approx(1, abs=0.01)
     assert found.sharpness > 0.9
+
+
+def test_odd_first_finds_its_second_half_from_afar():
+    """What the page of figures says of its picture."""
+    found = zoo_trace("odd_first", 12)
+    strengths = found.encode.strength[:, 0]
+    assert np.argmax(strengths) == 2, "the first symbol of the second half"
+    assert strengths[2] > 0.85
+    assert np.delete(strengths, 2).max() < 0.21
+    assert np.argmax(found.decode.weights[12, 0]) == 3
+    away = np.linalg.norm(found.decode.read.key[12, 0] - found.encode.write.key[:, 0], axis=1)
+    assert away.min() > 3
+    assert np.min(found.decode.read.gate[12:14, 0]) > 0.95
+
+
+def test_repeat_copy_learned_places_and_not_a_step():
+    """What README, the walkthrough and the page of figures say of their pictures."""
+    found = zoo_trace("repeat_copy", 5)
+    places = found.encode.write.key[-20:, 0]
+    degrees = np.degrees(np.arccos(np.sum(places * np.roll(places, -1, axis=0), axis=1)))
+    assert degrees[-1] == pytest.approx(27, abs=1)
+    assert (degrees[:-1].min(), degrees[:-1].max()) == pytest.approx((7, 40), abs=1)
+    gates = found.decode.read.gate
+    assert (gates.min(), gates.max()) == pytest.approx((0.18, 0.89), abs=0.01)
+    order = np.argmax(found.decode.weights[:-1, 0], axis=1).reshape(5, 20)
+    assert (order == order[0]).all()
+    assert (np.diff(order[0]) == 1).all()

@@ -2,8 +2,11 @@
 
 import doctest
 import importlib.util
+import json
 import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import jax
@@ -92,6 +95,26 @@ def test_imports_follow_the_order_of_the_contributing_guide():
         names = re.findall(r"^from lantm\.(\w+)", source, re.M)
         own = module.split(".")[1]
         assert [name for name in names if order.index(name) > order.index(own)] == [], module
+
+
+def test_notebook_runs(tmp_path, monkeypatch):
+    """All code cells in one namespace, but for the lines that are for the notebook itself."""
+    monkeypatch.chdir(tmp_path)
+    notebook = json.loads((ROOT / "examples/first_steps.ipynb").read_text())
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] for cell in notebook["cells"] if cell["cell_type"] == "code")
+    source = "\n".join(line for cell in cells for line in cell.split("\n") if line[:1] != "%")
+    with jax.enable_x64(False):
+        exec(compile(source, "first_steps.ipynb", "exec"), {"__name__": "notebook"})  # noqa: S102
+    assert list(tmp_path.glob("runs/running_maximum-*/result.json"))
+
+
+def test_reference_builds_and_has_every_public_name(tmp_path):
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed")
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True)  # noqa: S603
+    page = (tmp_path / "index.html").read_text()
+    assert [name for name in lantm.__all__ if f'.{name}"' not in page] == []
 
 
 def test_own_space_example(capsys):

@@ -295,6 +295,13 @@ def test_play_and_keys(page, visit):
     assert step.input_value() == step.get_attribute("max"), "it plays to the end and stops"
 
 
+def test_opens_at_the_first_step(page, visit):
+    tab = visit(page)
+    assert tab.locator("#step").input_value() == "0"
+    tab.keyboard.press("ArrowRight")
+    assert tab.locator("#step").input_value() == "1"
+
+
 def test_examples_side_by_side(page, visit):
     tab = visit(page)
     assert tab.locator(".panel").count() == 1

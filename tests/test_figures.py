@@ -1,5 +1,6 @@
 """What figures show is what the machine did."""
 
+import dataclasses
 import re
 import shutil
 from itertools import pairwise
@@ -16,8 +17,8 @@ from PIL import Image, ImageSequence
 import lantm
 from lantm import cli
 from lantm.inspection.figures import FIGURES, animate, draw, gallery
+from lantm.inspection.figures.episode import observe
 from lantm.inspection.picture import READ, WRITE
-from lantm.training import runs
 from lantm.training.evaluation import Evaluation
 from spaces import one_head
 
@@ -58,10 +59,10 @@ def marks(axes):
 
 
 def strengths_shown(axes):
-    """The share of the colour of writes in each fill."""
+    """The square of the share of the colour of writes in each fill."""
     shares = (1 - axes.collections[0].get_facecolor()[:, :3]) / (1 - np.array(to_rgb(WRITE)))
     np.testing.assert_allclose(shares, shares[:, :1].repeat(3, axis=1), atol=1e-6)
-    return shares[:, 0]
+    return shares[:, 0] ** 2
 
 
 def explained(figure):
@@ -88,7 +89,7 @@ def test_plane_shows_the_coordinates_and_the_strengths(run_of):
     np.testing.assert_array_equal(lines[0][1], writes)
     np.testing.assert_array_equal(lines[1][1], reads)
     assert figure.get_suptitle() == f"tiny, size 5: {right} of 6 symbols right"
-    assert explained(figure) == ["write, strength 1", "write, strength 0", "read", "start", "end"]
+    assert explained(figure) == ["write, strength 1", "0.1", "0", "read", "start", "end"]
 
 
 def test_lines_have_a_row_for_every_input_symbol_and_one_for_the_reads(run_of):
@@ -123,6 +124,8 @@ def test_flat_has_writes_left_and_reads_right(run_of):
     np.testing.assert_array_equal([start[0], end[0]], reads[[0, -1]])
     assert [text.get_text() for text in left.texts] == [str(token) for token in inputs[1:]]
     np.testing.assert_array_equal([text.xy for text in left.texts], writes[1:])
+    offsets = [np.linalg.norm(text.get_position()) for text in left.texts]
+    np.testing.assert_allclose(offsets, 13, err_msg="as far from its point as all others")
     # Of the variance in space, only that along the least of three directions is lost.
     keys = np.concatenate([trace.encode.write.key, trace.decode.read.key])
     lost = np.cov(keys.T, bias=True).trace() - np.concatenate([writes, reads]).var(axis=0).sum()
@@ -134,25 +137,45 @@ def test_sphere_shows_the_coordinates_in_space_from_their_side(run_of):
     run = run_of("slantm")
     axes = draw("sphere", run, **PROBLEM).axes[0]
     _, trace, _ = traced(run)
-    _globe, *parts = axes.collections
-    writes, reads, *_ = (np.transpose(part._offsets3d) for part in parts)
+    writes, reads, *_ = (np.transpose(part._offsets3d) for part in axes.collections)
     np.testing.assert_allclose(writes, trace.encode.write.key, atol=1e-6)
     np.testing.assert_allclose(reads, trace.decode.read.key, atol=1e-6)
     up, round_ = np.radians([axes.elev, axes.azim])
     eye = [np.cos(up) * np.cos(round_), np.cos(up) * np.sin(round_), np.sin(up)]
-    assert (reads @ eye).sum() + trace.encode.strength @ (writes @ eye) > 0
+    assert np.quantile(np.concatenate([writes, reads]) @ eye, 0.1) > 0
+    assert not axes.axison, "no panes"
 
 
 def test_weights_are_those_of_both_phases(run_of):
     run = run_of("ram")
     axes = draw("weights", run, **PROBLEM).axes[0]
-    _, trace, _ = traced(run)
+    inputs, trace, _ = traced(run)
     shown = axes.images[0].get_array()
     np.testing.assert_allclose(
         shown, np.concatenate([trace.encode.weights, trace.decode.weights]).T, atol=1e-6
     )
     np.testing.assert_allclose(shown.sum(axis=0), 1, atol=1e-6)
     assert axes.lines[0].get_xdata() == [SIZE + 0.5, SIZE + 0.5]
+    memories = [label.get_text() for label in axes.get_yticklabels()]
+    assert memories == ["initial", "^", *map(str, inputs[1:])]
+    assert [label.get_text() for label in axes.get_xticklabels()][: SIZE + 1] == memories[1:]
+
+
+@pytest.mark.parametrize(("bend", "said"), [(0.0, False), (1.0, True)])
+def test_lines_say_when_one_line_is_too_few(run_of, bend, said):
+    episode = observe(run_of("lantm").machine(), run_of("lantm").task, **PROBLEM)
+    around = np.linspace(0, 6, SIZE + 1)
+    keys = np.column_stack([around * (1 - bend) + np.cos(around), bend * np.sin(around)])[:, None]
+    phases = (episode.trace.encode, episode.trace.decode)
+    encode, decode = (
+        phase._replace(
+            write=phase.write._replace(key=keys) if phase.write else None,
+            read=phase.read._replace(key=keys),
+        )
+        for phase in phases
+    )
+    bent = dataclasses.replace(episode, trace=episode.trace._replace(encode=encode, decode=decode))
+    assert ("cannot show" in gallery.lines(bent).axes[0].get_title()) is said
 
 
 @pytest.mark.parametrize(("asked", "first"), [(None, "000010"), ("000015", "000015")])
@@ -167,17 +190,23 @@ def test_training_shows_the_middle_and_the_end(run_of, asked, first):
 
 
 def test_lengths_show_the_scores_and_the_range_of_training(run_of, monkeypatch):
-    def scores(run, multiples, *, checkpoints, examples):
-        assert (list(multiples), checkpoints, examples) == ([1, 2], ["best"], 7)
-        for multiple, sizes in ((2, [6, 4]), (1, [2, 3])):
-            parts = {n: Evaluation(7, 1 / n, 0.5 / n) for n in sizes}
-            yield runs.Score("best", multiple, Evaluation(7, 1.0, 1.0, parts))
+    def scores(_machine, batches):
+        parts = {
+            batch.answers.shape[1] - 1: Evaluation(len(batch.answers), 0.75, 0.5)
+            for batch in batches
+        }
+        return Evaluation(1, 1.0, 1.0, parts)
 
-    monkeypatch.setattr(gallery, "evaluate", scores)
-    axes = draw("lengths", run_of("lantm"), multiples=[1, 2], examples=7).axes[0]
+    monkeypatch.setattr(gallery, "evaluate_batches", scores)
+    figure = draw("lengths", run_of("lantm"), multiples=[1, 2], examples=10)
+    axes = figure.axes[0]
     fine, coarse = (line.get_xydata() for line in axes.lines)
-    np.testing.assert_allclose(fine, [[n, 1 / n] for n in (2, 3, 4, 6)])
-    np.testing.assert_allclose(coarse, [[n, 0.5 / n] for n in (2, 3, 4, 6)])
+    np.testing.assert_allclose(fine, [[n, 0.75] for n in (2, 3, 4, 5, 6)])
+    np.testing.assert_allclose(coarse, [[n, 0.5] for n in (2, 3, 4, 5, 6)])
+    band = axes.collections[0].get_paths()[0].vertices
+    bounds = np.concatenate(gallery.interval(np.array([0.5]), np.array([3])))
+    np.testing.assert_allclose([band[:, 1].min(), band[:, 1].max()], bounds)
+    assert "3 to 5 problems" in figure.get_suptitle()
     shaded = axes.patches[0].get_extents().transformed(axes.transData.inverted())
     np.testing.assert_allclose([shaded.x0, shaded.x1], [1.5, 3.5])
 

@@ -13,7 +13,7 @@ from lantm.inspection.explorer import write_explorer
 from lantm.inspection.figures import draw
 from lantm.machines import lstm_cell, memory_cell
 from lantm.machines.cell import states_for
-from spaces import BATCH, HIDDEN, INPUTS, OUTPUTS, TIME, WIDTH, quick_compilation  # noqa: F401
+from spaces import BATCH, HIDDEN, INPUTS, OUTPUTS, TIME, WIDTH
 
 pytest_plugins = ["tiny"]
 

@@ -484,9 +484,8 @@ def test_the_same_config_gives_the_same_run(tiny, trained, tmp_path):
 
 
 THREADS = """
-import sys, lantm
-from tiny import config, use_cache
-use_cache(sys.argv[1])
+import lantm
+from tiny import config
 run = lantm.train(config(batches=1), "runs")
 print(run.result.get("threads"))
 """
@@ -494,11 +493,11 @@ print(run.result.get("threads"))
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted on Linux only")
 @pytest.mark.parametrize(("chosen", "told"), [(None, "None"), ("2", "2")])
-def test_from_python_too_a_run_has_one_thread_or_says_how_many(chosen, told, cache, tmp_path):
+def test_from_python_too_a_run_has_one_thread_or_says_how_many(chosen, told, tmp_path):
     env = {name: text for name, text in os.environ.items() if name != "NPROC"}
     env |= {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", THREADS, str(cache)],
+        [sys.executable, "-c", THREADS],
         env=env if chosen is None else {**env, "NPROC": chosen},
         cwd=tmp_path,
         check=True,

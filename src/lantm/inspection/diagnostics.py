@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from lantm.inspection.structures import USUAL, describe, regularity, visits
 from lantm.machines.seq2seq import MachineTrace
 from lantm.parts import HeadTrace
 
@@ -20,13 +21,17 @@ class Motion(NamedTuple):
     """Constancy: 1 where all steps go the same way, near 0 where they go every way."""
     random_access: float | None
     """The average weight of random access, 1 - t, in all steps; None where there is no gate."""
+    regularity: float
+    """The share of the steps that are the usual one, in length and direction."""
+    jumping: float
+    """The weight of random access that half of the steps exceed; 0 where there is no gate."""
 
     @property
     def manner(self) -> str:
-        """In one direction and equal steps, or else what is in the way of it."""
-        if (self.random_access or 0) > 0.15:
+        """In equal steps, or else what is in the way of it."""
+        if self.jumping > 0.15:
             return "by random access"
-        return "in equal steps" if self.spread < 0.2 and self.direction > 0.9 else "irregularly"
+        return "in equal steps" if self.regularity >= USUAL else "irregularly"
 
 
 class Diagnostics(NamedTuple):
@@ -44,17 +49,8 @@ class Diagnostics(NamedTuple):
     sharpness: float
     """The largest read weight of an answer's step, on average."""
 
-    @property
-    def structure(self) -> str:
-        """The data structure this looks like."""
-        write, read = self.write.manner, self.read.manner
-        if write != "in equal steps":
-            return f"no tape: written {write}"
-        if read != "in equal steps":
-            return f"tape, read {read}"
-        if abs(self.heading) < 0.9:
-            return "tape, read across its direction"
-        return f"tape, read {'forwards' if self.heading > 0 else 'backwards'}"
+    structure: str
+    """The data structure this looks like."""
 
 
 def diagnose(trace: MachineTrace) -> Diagnostics | None:
@@ -65,13 +61,19 @@ def diagnose(trace: MachineTrace) -> Diagnostics | None:
     if trace.encode.write is None or trace.decode.read is None or trace.decode.weights is None:
         return None
     write, read = first_head(trace.encode.write), first_head(trace.decode.read)
-    keys, strengths = trace.encode.write.key, trace.encode.strength
+    moved, looked = motion(write), motion(read)
+    heading = cosine(own_steps(write).mean(axis=0), own_steps(read).mean(axis=0))
+    places = np.concatenate(trace.encode.write.key)
+    weights = np.asarray(trace.decode.weights)[:, 0]
+    written = weights[:, weights.shape[1] - len(places) :]  # without those of the beginning
+    seen = visits(written)
     return Diagnostics(
-        motion(write),
-        motion(read),
-        cosine(own_steps(write).mean(axis=0), own_steps(read).mean(axis=0)),
-        collisions(np.concatenate(keys), np.concatenate(np.asarray(strengths))),
-        float(np.max(trace.decode.weights[:, 0], axis=-1).mean()),
+        moved,
+        looked,
+        heading,
+        collisions(places, np.concatenate(np.asarray(trace.encode.strength))),
+        float(np.max(weights, axis=-1).mean()),
+        describe(steps(write), moved.manner, looked.manner, heading, places, seen),
     )
 
 
@@ -86,11 +88,14 @@ def motion(head: HeadTrace) -> Motion:
     lengths = np.linalg.norm(vectors, axis=1)
     moving = vectors[lengths > 0] / lengths[lengths > 0, None]
     length = lengths.mean()
+    gate = None if head.gate is None else random_access(head)
     return Motion(
         float(length),
         float(lengths.std() / length) if length else 0.0,
         float(np.linalg.norm(moving.mean(axis=0))) if len(moving) else 1.0,
-        None if head.gate is None else float(random_access(head).mean()),
+        None if gate is None else float(gate.mean()),
+        regularity(vectors),
+        0.0 if gate is None else float(np.median(gate)),
     )
 
 

@@ -1,7 +1,7 @@
 /** The whole page: what it was told, where it stands, and its controls. */
 
 const $ = (id) => document.getElementById(id);
-const position = { step: Infinity, checkpoint: 0 };
+const position = { step: 0, checkpoint: 0 };
 let page, checkpoints, chosenModels, chosenExamples, panels = [], timer = null;
 
 async function unpack(id) {

@@ -19,10 +19,12 @@ function tint(colour, share) {
   return `rgb(${parts.map((part) => Math.round(255 + share * (part - 255))).join(",")})`;
 }
 
-/** Into the middle of its strip, without moving the page. */
+/** Near the middle of its strip, at the top of a row, without moving the page. */
 function centre(cell) {
   const strip = cell.parentElement;
-  strip.scrollTop = cell.offsetTop - strip.clientHeight / 2;
+  const row = cell.offsetHeight + 2;
+  const above = Math.floor(strip.clientHeight / row / 2);
+  strip.scrollTop = Math.max(0, cell.offsetTop - strip.firstElementChild.offsetTop - above * row);
 }
 
 class Panel {
@@ -131,7 +133,7 @@ class Panel {
 
   memoryLabel(i) {
     const at = i - this.model.initial;
-    return at < 0 ? "initial memory" : `memory of ${plain(this.problem.input[at])}, step ${at + 1}`;
+    return at < 0 ? `memory ${i}: initial, there before the first step` : `memory of ${plain(this.problem.input[at])}, step ${at + 1}`;
   }
 
   drawKeys(step) {
@@ -171,7 +173,7 @@ class Panel {
       plot("memory", memories, {
         mode: "markers", ...hover(details),
         marker: {
-          size, color: trace.strengths.slice(0, count).map((s) => tint(write, s)),
+          size, color: trace.strengths.slice(0, count).map((s) => tint(write, Math.sqrt(s))),
           line: { color: write, width: 1 },
         },
       }),
@@ -189,7 +191,7 @@ class Panel {
         marker: { symbol: solid ? "square" : "x", size: 1.4 * size, color: read, line: EDGE },
       }),
     ];
-    if (trace.view === "sphere") traces.unshift(GLOBE);
+    if (trace.view === "sphere") traces.unshift(BALL, GLOBE);
     Plotly.react(keys, traces, this.keysLayout(solid), CONFIG);
   }
 
@@ -229,7 +231,7 @@ class Panel {
     Plotly.react(this.weights, [bars], {
       ...LAYOUT, margin: { l: 48, r: 8, t: 8, b: 38 }, bargap: 0.1,
       xaxis: {
-        title: { text: "memory, in order of writing" }, zeroline: false,
+        title: { text: "memory, in order of writing (0: initial)" }, zeroline: false,
         range: [-0.7, this.trace.memories.length - 0.3],
       },
       yaxis: { title: { text: "read weight" }, range: [0, 1.02], fixedrange: true },
@@ -303,6 +305,18 @@ const GLOBE = (() => {
     type: "scatter3d", name: "sphere", mode: "lines", hoverinfo: "skip", showlegend: false,
     connectgaps: false, line: { color: "#c9d0d8", width: 1 },
     x: points.map((p) => p[0]), y: points.map((p) => p[1]), z: points.map((p) => p[2]),
+  };
+})();
+
+/** A veil inside the sphere: what is behind it is paler. */
+const BALL = (() => {
+  const angles = (n, range) => Array.from({ length: n + 1 }, (_, i) => (range * i) / n);
+  const map = (f) => angles(24, Math.PI).map((a) => angles(48, 2 * Math.PI).map((b) => 0.93 * f(a, b)));
+  return {
+    type: "surface", name: "veil", opacity: 0.55, showscale: false, hoverinfo: "skip",
+    colorscale: [[0, "white"], [1, "white"]], contours: { x: { highlight: false }, y: { highlight: false }, z: { highlight: false } },
+    lighting: { ambient: 1, diffuse: 0, specular: 0, fresnel: 0 },
+    x: map((a, b) => Math.sin(a) * Math.cos(b)), y: map((a, b) => Math.sin(a) * Math.sin(b)), z: map((a) => Math.cos(a)),
   };
 })();
 

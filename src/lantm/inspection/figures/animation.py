@@ -41,7 +41,10 @@ def animate(
             keys, weights = figure.subplots(1, 2)
             draw_keys(keys, np.split(places, len(names))[i], episodes[i])
             frame(keys, places, label)
-            draw_weights(weights, episodes[i].answer_weights)
+            shown = episodes[i]
+            draw_weights(
+                weights, shown.answer_weights, shown.show(shown.answer), shown.memory_names
+            )
             draw_legend(figure)
             writer.grab_frame()
 

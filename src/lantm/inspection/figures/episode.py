@@ -85,6 +85,15 @@ class Episode:
         """What belongs to the writes and what to the reads, of places like the keys."""
         return places[: len(self.writes)], places[len(self.writes) :]
 
+    def show(self, tokens: np.ndarray) -> list[str]:
+        return [self.task.vocabulary.show([token]) for token in tokens.tolist()]
+
+    @property
+    def memory_names(self) -> list[str]:
+        """Of all memories: those a machine begins with, then the input symbol of each write."""
+        initial = self.weights.shape[1] - len(self.writes)
+        return ["initial"] * initial + self.show(self.written)
+
     @property
     def strengths(self) -> np.ndarray:
         """[writes]"""

@@ -24,11 +24,16 @@ from lantm.inspection.figures.parts import (
     draw_writes,
     fills,
     frame,
+    label_points,
 )
 from lantm.inspection.picture import READ, WRITE, flatten
 from lantm.spaces.chart import principal_components
 from lantm.tasks import Task
-from lantm.training.runs import Run, evaluate
+from lantm.training.evaluation import evaluate_batches
+from lantm.training.runs import Run
+
+LENGTHS_SEED = 20_000
+"""Of the problems of `lengths`: none of training or of the test sets is drawn with it."""
 
 
 def memory(episode: Episode) -> Figure:
@@ -37,11 +42,15 @@ def memory(episode: Episode) -> Figure:
     if not episode.has_memory:
         draw_hidden(figure.subplots(), episode)
         return figure
-    keys, weights = figure.subplots(1, 2)
     places, label = flatten(episode.chart)
+    width, height = np.maximum(np.ptp(places, axis=0), 1e-9)
+    share = float(np.clip(width / height, 0.3, 1.3))
+    keys, weights = figure.subplots(1, 2, width_ratios=[share, 1.3])
     draw_keys(keys, places, episode)
     frame(keys, places, label)
-    draw_weights(weights, episode.answer_weights)
+    draw_weights(
+        weights, episode.answer_weights, episode.show(episode.answer), episode.memory_names
+    )
     draw_legend(figure)
     return figure
 
@@ -58,11 +67,16 @@ def lines(episode: Episode) -> Figure:
     look: dict[str, Any] = {"color": fills(episode.strengths), "linewidth": 0.8, "alpha": 0.4}
     axes.vlines(writes[:, 0], np.arange(rows), below[-1], **look, zorder=1)
     axes.axhline(rows - 0.25, color="grey", linewidth=0.8)
-    symbols = [episode.task.vocabulary.show([token]) for token in episode.written.tolist()]
-    axes.set_yticks([*range(rows), below.mean()], [*symbols, "reads"])
+    axes.set_yticks([*range(rows), below.mean()], [*episode.show(episode.written), "reads"])
     axes.invert_yaxis()
-    axes.set(xlabel="principal component of the keys", ylabel="input symbol, first on top")
-    draw_legend(figure, marks=3)
+    shown = np.concatenate([writes, reads]).var() / max(episode.keys.var(axis=0).sum(), 1e-12)
+    axes.set(
+        xlabel=f"principal component of the keys: {shown:.0%} of their variance",
+        ylabel="input symbol, first on top",
+    )
+    if shown < 0.9:
+        axes.set_title("one line cannot show this path; see figure flat", size="small")
+    draw_legend(figure, marks=4)
     return figure
 
 
@@ -89,9 +103,8 @@ def flat(episode: Episode) -> Figure:
     left, right = figure.subplots(1, 2)
     draw_writes(left, writes, episode.strengths)
     draw_ends(left, writes, WRITE)
-    for token, point in zip(episode.written.tolist(), writes, strict=True):
-        if token < episode.task.symbols:
-            left.annotate(str(token), point, (7, 7), textcoords="offset points", size="x-small")
+    names = zip(episode.written.tolist(), episode.show(episode.written), strict=True)
+    label_points(left, writes, [name * (token < episode.task.symbols) for token, name in names])
     draw_reads(right, reads)
     draw_ends(right, reads, READ)
     for axes, title in ((left, "writes"), (right, "reads")):
@@ -102,24 +115,36 @@ def flat(episode: Episode) -> Figure:
 
 
 def sphere(episode: Episode) -> Figure:
-    """Writes and reads on the sphere, seen from outside where most of the strong ones are."""
+    """Writes and reads on the sphere, seen from where the fewest are behind it."""
     if episode.chart.view != "sphere":
         raise ValueError("figure sphere is for keys on a sphere; for this run there is flat")
     figure = blank(episode.title, 7.0, 6.5)
     axes = figure.add_subplot(projection="3d", proj_type="ortho")
-    draw_globe(axes)
+    eye = best_view(episode.keys)
+    draw_globe(axes, eye)
     draw_keys(axes, episode.keys, episode)
-    x, y, z = episode.strengths @ episode.writes + episode.reads.sum(axis=0)
+    x, y, z = eye
     axes.view_init(np.degrees(np.arctan2(z, np.hypot(x, y))), np.degrees(np.arctan2(y, x)))
     draw_legend(figure)
     return figure
+
+
+def best_view(keys: np.ndarray) -> np.ndarray:
+    """The direction from which the tenth of the keys that is furthest back is most in front."""
+    turns = np.arange(400) + 0.5
+    z = 1 - turns / 200
+    angles = np.pi * (1 + 5**0.5) * turns
+    eyes = np.column_stack([np.cos(angles), np.sin(angles), z])
+    eyes[:, :2] *= np.sqrt(1 - z**2)[:, None]
+    return eyes[np.argmax(np.quantile(keys @ eyes.T, 0.1, axis=0))]
 
 
 def weights(episode: Episode) -> Figure:
     """Which memories each step reads, while the input comes in and while the answer goes out."""
     figure = blank(episode.title, 9.0, 5.0)
     axes = figure.subplots()
-    draw_weights(axes, episode.weights)
+    steps = episode.show(np.concatenate([episode.inputs, episode.answer]))
+    draw_weights(axes, episode.weights, steps, episode.memory_names)
     divide_phases(axes, episode)
     return figure
 
@@ -148,23 +173,46 @@ def lengths(
     multiples: Iterable[int] = (1, 2, 3, 4),
     examples: int = 640,
 ) -> Figure:
-    """Accuracy on test problems of growing length; shaded the lengths of training."""
-    scores = evaluate(run, multiples, checkpoints=[checkpoint], examples=examples)
-    parts = [part for score in scores for part in (score.evaluation.by_length or {}).items()]
-    found = np.array(sorted((length, part.fine, part.coarse) for length, part in parts))
-    figure = blank(
-        f"{run.task.name}, {run.config.model.model}: accuracy on test problems", 8.0, 4.5
-    )
+    """Accuracy on problems of growing length, in even steps; shaded the lengths of training."""
+    rng = np.random.default_rng(LENGTHS_SEED)
+    batches = [
+        run.task.sample(rng, size, max(1, examples // len(sizes)))
+        for sizes in map(even_sizes, map(run.task.sizes, multiples))
+        for size in sizes
+    ]
+    parts = (evaluate_batches(run.machine(checkpoint), batches).by_length or {}).items()
+    found = np.array(sorted((n, part.fine, part.coarse, part.examples) for n, part in parts))
+    fewest, most = found[:, 3].min(), found[:, 3].max()
+    count = f"{fewest:.0f}" if fewest == most else f"{fewest:.0f} to {most:.0f}"
+    about = f"{run.task.name}, {run.config.model.model}: {count} problems of each length shown"
+    figure = blank(about, 8.0, 4.5)
     axes = figure.subplots()
     shortest, longest = answer_lengths(run.task)
     axes.axvspan(shortest - 0.5, longest + 0.5, color="#dddddd", label="lengths of training")
+    bounds = interval(found[:, 2], found[:, 3])
+    axes.fill_between(found[:, 0], *bounds, color=READ, alpha=0.2, label="95 % interval")
     axes.plot(*found[:, [0, 1]].T, "s--", color=WRITE, markersize=4, label="fine: symbols")
     axes.plot(*found[:, [0, 2]].T, "o-", color=READ, markersize=4, label="coarse: whole answers")
     axes.set(xlabel="length of the answer", ylabel="right", ylim=(-0.03, 1.03), xlim=(0, None))
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    figure.legend(loc="outside lower center", ncols=3)
+    figure.legend(loc="outside lower center", ncols=4)
     return figure
+
+
+def even_sizes(sizes: range) -> list[int]:
+    """Every size, or at most eight of them in even steps, the largest included."""
+    step = -(-len(sizes) // 8)
+    return list(sizes[::-1][::step])
+
+
+def interval(shares: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson's bounds of the true share, at 95 %."""
+    z = 1.96
+    centre = (shares + z**2 / (2 * counts)) / (1 + z**2 / counts)
+    half = z * np.sqrt(shares * (1 - shares) / counts + (z / (2 * counts)) ** 2)
+    half /= 1 + z**2 / counts
+    return centre - half, centre + half
 
 
 def answer_lengths(task: Task) -> tuple[int, int]:

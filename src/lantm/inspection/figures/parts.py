@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -62,6 +63,19 @@ def scatter(axes: Axes, points: np.ndarray, **look: Any) -> None:
     axes.scatter(*points.T, **look, **({"depthshade": False} if points.shape[1] == 3 else {}))
 
 
+def label_points(axes: Axes, points: np.ndarray, labels: list[str]) -> None:
+    """Each label beside its own point, across the way, on the outer side of it."""
+    ways = np.gradient(points, axis=0) if len(points) > 1 else np.ones_like(points)
+    across = np.column_stack([-ways[:, 1], ways[:, 0]])
+    across /= np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-9)
+    outward = np.sum(across * (points - points.mean(axis=0)), axis=1)
+    side = np.where(np.abs(outward) > 1e-2 * np.ptp(points), np.sign(outward), 1)
+    look: dict[str, Any] = {"textcoords": "offset points", "size": "x-small"}
+    for label, point, offset in zip(labels, points, 13 * side[:, None] * across, strict=True):
+        if label:
+            axes.annotate(label, point, offset, ha="center", va="center", **look)
+
+
 def frame(axes: Axes, places: np.ndarray, label: str) -> None:
     """Axes of one scale with room for all places in the plane."""
     axes.update_datalim(places)
@@ -71,17 +85,22 @@ def frame(axes: Axes, places: np.ndarray, label: str) -> None:
 
 
 def fills(strengths: np.ndarray) -> np.ndarray:
-    """[time, 3]: from white for strength 0 to the colour of writes for strength 1."""
-    return 1 - strengths[:, None] * (1 - np.array(to_rgb(WRITE)))
+    """[time, 3]: from white for strength 0 to the colour of writes for strength 1.
+
+    By the square root, so that the weak memories some machines live on do not look like none.
+    """
+    return 1 - np.sqrt(strengths)[:, None] * (1 - np.array(to_rgb(WRITE)))
 
 
-def draw_legend(figure: Figure, marks: int = 5) -> None:
+def draw_legend(figure: Figure, marks: int = 6) -> None:
     """What the marks of `draw_keys` mean: of writes, reads, start and end the first few."""
+    weak = fills(np.array([0.1]))[0]
     write: dict[str, Any] = {"color": WRITE, "linewidth": 0.8, "marker": "o", "markersize": 6.5}
     end: dict[str, Any] = {"color": "none", "markeredgecolor": "grey", "markersize": 11}
     handles = [
         Line2D([], [], **write, label="write, strength 1"),
-        Line2D([], [], **write, markerfacecolor="white", label="write, strength 0"),
+        Line2D([], [], **write, markerfacecolor=weak, label="0.1"),
+        Line2D([], [], **write, markerfacecolor="white", label="0"),
         Line2D([], [], color=READ, linewidth=0.8, linestyle="--", marker="x", label="read"),
         Line2D([], [], **end, marker=START, markerfacecolor="none", label="start"),
         Line2D([], [], **end, marker=END, markerfacecolor="none", label="end"),
@@ -89,26 +108,41 @@ def draw_legend(figure: Figure, marks: int = 5) -> None:
     figure.legend(handles=handles[:marks], loc="outside lower center", ncols=marks)
 
 
-def draw_globe(axes: Axes3D) -> None:
-    """The unit sphere by its meridians and parallels, in axes of one scale."""
-    longitude, latitude = np.linspace(0, 2 * np.pi, 37), np.linspace(0, np.pi, 19)
-    x, y = (np.outer(along(longitude), np.sin(latitude)) for along in (np.cos, np.sin))
-    z = np.outer(np.ones_like(longitude), np.cos(latitude))
-    axes.plot_wireframe(x, y, z, color="lightgrey", linewidth=0.3)
-    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
-        axis.set_ticks([-1, 0, 1])
-    axes.set(xlabel="coordinate 1", ylabel="coordinate 2", zlabel="coordinate 3")
-    axes.grid(visible=False)
-    axes.set_box_aspect((1, 1, 1))
+def draw_globe(axes: Axes3D, eye: np.ndarray) -> None:
+    """The unit sphere: outline, meridians and parallels, those of the back fainter."""
+    turn, lift = np.linspace(0, 2 * np.pi, 73), np.pi * np.arange(1, 6) / 6
+    ring = np.stack([np.cos(turn), np.sin(turn), np.zeros_like(turn)], axis=-1)
+    circles = [np.sin(a) * ring + [0, 0, np.cos(a)] for a in lift]
+    circles += [
+        np.outer(np.cos(turn), [np.cos(a), np.sin(a), 0]) + np.outer(np.sin(turn), [0, 0, 1])
+        for a in np.pi * np.arange(6) / 6
+    ]
+    for circle in circles:
+        front = (circle @ eye >= 0)[:, None]
+        axes.plot(*np.where(front, np.nan, circle).T, color="#e4e7ea", linewidth=0.5, zorder=0)
+        axes.plot(*np.where(front, circle, np.nan).T, color="#a9b0b8", linewidth=0.6, zorder=1)
+    across = np.linalg.svd(eye[None])[2][1:]
+    axes.plot(*(ring[:, :2] @ across).T, color="#68717c", linewidth=1, zorder=1)
+    axes.set_axis_off()
+    axes.set_box_aspect((1, 1, 1), zoom=1.45)  # pyright: ignore[reportArgumentType]
 
 
 # ---- heat maps
 
 
-def draw_weights(axes: Axes, weights: np.ndarray) -> None:
-    """[steps, memories]: which memories each step reads."""
+def draw_weights(axes: Axes, weights: np.ndarray, steps: list[str], memories: list[str]) -> None:
+    """[steps, memories]: which memories each step reads, with the symbols of both."""
     heat_map(axes, weights.T, 0.0, 1.0, label="read weight")
-    axes.set(xlabel="answer step", ylabel="memory, in order of writing")
+    axes.set(xlabel="answer", ylabel="memory of the input symbol, in order of writing")
+    name_ticks(axes.xaxis, steps)
+    name_ticks(axes.yaxis, memories)
+
+
+def name_ticks(axis: Axis, names: list[str]) -> None:
+    """A name at every step, or at every second, third ... where they are too many."""
+    every = -(-len(names) // 34)
+    places = range(0, len(names), every)
+    axis.set_ticks(list(places), [names[i] for i in places], fontsize="x-small")
 
 
 def draw_hidden(axes: Axes, episode: Episode) -> None:
@@ -130,4 +164,4 @@ def heat_map(axes: Axes, values: np.ndarray, low: float, high: float, label: str
 def divide_phases(axes: Axes, episode: Episode) -> None:
     """A line between the steps of the input and those of the answer."""
     axes.axvline(len(episode.inputs) - 0.5, color="white", linestyle="--")
-    axes.set(xlabel="step: input | answer")
+    axes.set(xlabel="input | answer")
