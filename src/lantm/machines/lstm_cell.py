@@ -21,7 +21,7 @@ States = tuple[LayerState, ...]
 
 
 class LSTMCell(Cell):
-    """No memory but the controller's own (paper, section 4, baseline a)."""
+    """No memory but the controller's own (paper, section 5, baseline a)."""
 
     controller: Controller
     interface: eqx.nn.Linear

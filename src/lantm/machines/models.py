@@ -1,4 +1,4 @@
-"""Machines by name: the seven of the paper (section 4, models and baselines), and users' own."""
+"""Machines by name: the seven of the paper (section 5, models and baselines), and users' own."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from lantm.tasks import Vocabulary
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """A machine's design and sizes; the defaults are the paper's (section 4, appendix A)."""
+    """A machine's design and sizes; the defaults are the paper's (section 5, appendix A)."""
 
     model: str = "lantm"
     """lstm, ram, ram_tape, lantm, lantm_s, slantm or slantm_s."""

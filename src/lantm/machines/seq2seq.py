@@ -1,4 +1,4 @@
-"""Tokens in, tokens out: encode with writing, then decode without feedback (paper, section 4)."""
+"""Tokens in, tokens out: encode with writing, then decode without feedback (paper, section 5)."""
 
 from typing import NamedTuple, TypeAlias
 

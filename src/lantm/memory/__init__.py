@@ -1,4 +1,4 @@
-"""The memory Sigma and how its memories are weighed (paper, section 3.2)."""
+"""The memory Sigma and how its memories are weighed (paper, section 4.2)."""
 
 from lantm.memory.store import InitialMemory, Memory, Slots
 from lantm.memory.weighting import (

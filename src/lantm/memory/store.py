@@ -1,4 +1,4 @@
-"""The memory Sigma: an append-only set of (key, value, strength) (paper, section 3.2)."""
+"""The memory Sigma: an append-only set of (key, value, strength) (paper, section 4.2)."""
 
 from typing import NamedTuple
 

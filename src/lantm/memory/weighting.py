@@ -1,4 +1,4 @@
-"""Distances and strengths to read weights (paper, section 3.2).
+"""Distances and strengths to read weights (paper, section 4.2).
 
 The schemes score the memories by their distance from the read head, multiply by the strengths and
 normalise. `valid` marks the slots of a buffer that hold a memory; the others get weight zero.

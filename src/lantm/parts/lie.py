@@ -1,4 +1,4 @@
-"""Lie access: heads that move by group actions (paper, sections 3.1 to 3.3 and appendix B)."""
+"""Lie access: heads that move by group actions (paper, sections 4.1 to 4.3 and appendix B)."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias

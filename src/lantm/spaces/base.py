@@ -89,7 +89,7 @@ class KeySpace(eqx.Module):
 
     @abc.abstractmethod
     def mix(self, gate: Scalar, candidate: Key, key: Key) -> Key:
-        """From `key` (gate 0) to `candidate` (gate 1): section 3.3 with gate = 1 - t."""
+        """From `key` (gate 0) to `candidate` (gate 1): section 4.3 with gate = 1 - t."""
 
     @abc.abstractmethod
     def squared_distance(

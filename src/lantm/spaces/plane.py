@@ -1,4 +1,4 @@
-"""R^n under shifts: the keys of LANTM (paper, section 3.1, example 1)."""
+"""R^n under shifts: the keys of LANTM (paper, section 4.1, example 1)."""
 
 import equinox as eqx
 from jaxtyping import Array, Float, PRNGKeyArray

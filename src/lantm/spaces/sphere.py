@@ -1,4 +1,4 @@
-"""S^2 under rotations: the keys of SLANTM (paper, section 3.1, example 2)."""
+"""S^2 under rotations: the keys of SLANTM (paper, section 4.1, example 2)."""
 
 from typing import ClassVar, NamedTuple
 

@@ -1,4 +1,4 @@
-"""Tasks that rearrange their input: copy, reverse, bigram flip, odd first (paper, section 4)."""
+"""Tasks that rearrange their input: copy, reverse, bigram flip, odd first (paper, section 5)."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""The harder tasks on sequences: repeat copy and priority sort (paper, section 4).
+"""The harder tasks on sequences: repeat copy and priority sort (paper, section 5).
 
 Numbers in unary are written in copies of the start symbol `^`, which the paper writes as @.
 """

@@ -1,4 +1,4 @@
-"""Fine and coarse accuracy of a machine (paper, section 4)."""
+"""Fine and coarse accuracy of a machine (paper, section 5)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The LSTM: the paper's controller (section 4)."""
+"""The LSTM: the paper's controller (section 5)."""
 
 from typing import Any, NamedTuple, TypeVar
 
