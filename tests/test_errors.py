@@ -180,6 +180,93 @@ def test_more_steps_than_the_buffer_has_room_for(lengths, transform):
         run(lengths, steps=3, transform=transform, model="lantm")
 
 
+def test_a_full_memory_is_named_first():
+    with pytest.raises(ValueError, match=r"^lengths must fit the state's buffer of memories"):
+        run(steps=3, model="lantm")
+
+
+def state_of(model, batch=BATCH):
+    return layer(model).init_state(batch, TIME)
+
+
+ONES = jnp.ones((BATCH, TIME, INPUTS))
+BAD_CALLS = {
+    "no state": (lambda: layer("lantm")(ONES, None), "state must be given: init_state makes one"),
+    "another batch": (
+        lambda: layer("lantm")(ONES, state_of("lantm", BATCH + 1)),
+        f"state must be of {BATCH} sequences, got one of {BATCH + 1}",
+    ),
+    "another cell": (
+        lambda: layer("lantm")(ONES, state_of("lstm")),
+        "state must be of this cell, got one of another",
+    ),
+    "other sizes": (
+        lambda: layer("lantm")(ONES, state_of("slantm")),
+        "state must be of this cell, got one of other sizes",
+    ),
+    "no steps": (
+        lambda: layer("lantm")(ONES[:, :0], state_of("lantm")),
+        "time must be a whole number of at least 1, got 0",
+    ),
+    "lengths in a list": (
+        lambda: layer("lantm")(ONES, state_of("lantm"), [1] * BATCH),
+        "lengths must be an array of whole numbers, got list",
+    ),
+    "lengths with a point": (
+        lambda: layer("lantm")(ONES, state_of("lantm"), jnp.ones(BATCH)),
+        "lengths must be an array of whole numbers, got one of float64",
+    ),
+    "two precisions": (
+        lambda: layer("lantm")(ONES.astype("float32"), state_of("lantm")),
+        "inputs must be float64, as the parameters are; got float32",
+    ),
+    "a token too large": (
+        lambda: machine("lantm").encode(jnp.array([[0, OUTPUTS]])),
+        f"tokens must be from 0 to {OUTPUTS - 1}, got {OUTPUTS}",
+    ),
+    "a negative token": (
+        lambda: machine("lantm").encode(jnp.array([[0, -1]])),
+        f"tokens must be from 0 to {OUTPUTS - 1}, got -1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CALLS)
+def test_calls(name, unchecked):
+    call, message = BAD_CALLS[name]
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        call()
+
+
+class Long(Plane):
+    def project(self, raw):
+        return jnp.append(raw, 0.0)
+
+
+class Flat(Plane):
+    def squared_distance(self, key, keys):
+        return jnp.sum((keys - key[None]) ** 2)
+
+
+class Narrow(Plane):
+    def act(self, action, key):
+        return key @ jnp.ones((3, 2))
+
+
+BAD_SPACES = {
+    "project": (Long(), "Long.project must return shape (2,), got shape (3,)"),
+    "distance": (Flat(), "Flat.squared_distance must return shape (5,), got shape ()"),
+    "act": (Narrow(), "Narrow.act cannot take shape (2,), shape (2,): "),
+}
+
+
+@pytest.mark.parametrize("name", BAD_SPACES)
+def test_a_key_space_that_returns_the_wrong_shape_is_told_which(name, unchecked):
+    space, message = BAD_SPACES[name]
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        lantm.LieAccess(space, [head(space)], [head(space)])
+
+
 def test_writing_into_a_full_memory():
     small, x = cell("lantm"), jnp.ones(INPUTS)
     state, _, _ = small.step(small.init_state(2), x)

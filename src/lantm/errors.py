@@ -35,8 +35,14 @@ def require_shape(name: str, shape: tuple[int, ...], *expected: int | str) -> No
 
 
 def require_lengths(lengths: jax.Array | None, time: int) -> None:
-    """Every length has to be from 0 to the number of time steps; unknown inside `jax.jit`."""
-    if lengths is None or isinstance(lengths, jax.core.Tracer):
+    """Whole numbers, each from 0 to the number of time steps, which is unknown inside `jax.jit`."""
+    if lengths is None:
+        return
+    kind = getattr(lengths, "dtype", None)
+    if kind is None or not np.issubdtype(kind, np.integer):
+        got = type(lengths).__name__ if kind is None else f"one of {kind}"
+        raise ValueError(f"lengths must be an array of whole numbers, got {got}")
+    if isinstance(lengths, jax.core.Tracer):
         return
     found = np.asarray(lengths)
     if np.any((found < 0) | (found > time)):

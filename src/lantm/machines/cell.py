@@ -4,6 +4,7 @@ import abc
 
 import equinox as eqx
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -103,6 +104,7 @@ def checked(
     `shape` is that of the inputs: batch, time, and whatever follows.
     """
     batch, time = shape[:2]
+    require_state(cell, state, batch)
     steps = jnp.full(batch, time) if lengths is None else lengths
     require_shape("lengths", steps.shape, batch)
     if lengths is not None:
@@ -110,9 +112,29 @@ def checked(
         state = eqx.error_if(state, (lengths < 0) | (lengths > time), message)
     room = cell.room(state) if write else None
     if room is not None:
-        message = (
-            "lengths must fit the state's buffer of memories: make the state with room for as "
-            "many steps as will be written"
-        )
-        state = eqx.error_if(state, steps * cell.memories_per_step > room, message)
+        full = steps * cell.memories_per_step > room
+        if not isinstance(full, jax.core.Tracer) and bool(jnp.any(full)):
+            raise ValueError(FULL)
+        state = eqx.error_if(state, full, FULL)
     return state
+
+
+FULL = (
+    "lengths must fit the state's buffer of memories: make the state with room for as many steps "
+    "as will be written"
+)
+
+
+def require_state(cell: Cell, state: State, batch: int) -> None:
+    """The state has to be of that cell, and of as many sequences as there are inputs."""
+    if state is None:
+        raise ValueError("state must be given: init_state makes one")
+    wanted = eqx.filter_eval_shape(init_states, cell, batch, cell.initial_memories)
+    leaves = jax.tree.leaves(state)
+    if jax.tree.structure(state) != jax.tree.structure(wanted):
+        raise ValueError("state must be of this cell, got one of another")
+    for leaf, like in zip(leaves, jax.tree.leaves(wanted), strict=True):
+        if leaf.shape[:1] != (batch,):
+            raise ValueError(f"state must be of {batch} sequences, got one of {leaf.shape[0]}")
+        if leaf.ndim != like.ndim or leaf.shape[2:] != like.shape[2:]:
+            raise ValueError("state must be of this cell, got one of other sizes")

@@ -3,6 +3,7 @@
 from functools import partial
 
 import equinox as eqx
+import jax
 
 from lantm.errors import require_lengths, require_positive, require_shape
 from lantm.machines.cell import Cell, checked, states_for
@@ -57,5 +58,14 @@ class MemoryLayer(eqx.Module):
 
     def _checked(self, inputs: Inputs, state: State, lengths: Lengths | None, write: bool) -> State:
         require_shape("inputs", inputs.shape, "batch", "time", self.cell.input_size)
+        require_positive(time=inputs.shape[1])
         require_lengths(lengths, inputs.shape[1])
+        require_precision(inputs, self.cell)
         return checked(self.cell, state, inputs.shape, lengths, write=write)
+
+
+def require_precision(inputs: Inputs, cell: Cell) -> None:
+    """Inputs have to be numbers like the cell's parameters: a mixture would be neither."""
+    kinds = {leaf.dtype for leaf in jax.tree.leaves(cell) if eqx.is_inexact_array(leaf)}
+    for kind in kinds - {inputs.dtype}:
+        raise ValueError(f"inputs must be {kind}, as the parameters are; got {inputs.dtype}")

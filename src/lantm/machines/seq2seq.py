@@ -4,6 +4,7 @@ from typing import NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
+import jax.core
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
@@ -93,6 +94,8 @@ class Machine(eqx.Module):
 
     def embed(self, tokens: Tokens) -> Float[Array, "batch time embedding"]:
         require_shape("tokens", tokens.shape, "batch", "time")
+        require_positive(time=tokens.shape[1])
+        require_tokens(tokens, self.vocabulary)
         return self.embedding.weight[tokens]
 
     def placeholders(self, state: State, steps: int) -> Float[Array, "batch steps embedding"]:
@@ -109,6 +112,16 @@ class Machine(eqx.Module):
         answers = jnp.argmax(self(tokens, steps, lengths), axis=-1)
         end = self.vocabulary.end
         return jnp.where(jnp.cumsum(answers == end, axis=1) > 0, end, answers)
+
+
+def require_tokens(tokens: Tokens, vocabulary: Vocabulary) -> None:
+    """Every token has to be a symbol or a mark; unknown inside `jax.jit`."""
+    if isinstance(tokens, jax.core.Tracer):
+        return
+    lowest, highest = int(tokens.min()), int(tokens.max())
+    if lowest < 0 or highest >= vocabulary.size:
+        wrong = lowest if lowest < 0 else highest
+        raise ValueError(f"tokens must be from 0 to {vocabulary.size - 1}, got {wrong}")
 
 
 class Scores(NamedTuple):

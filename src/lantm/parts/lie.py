@@ -16,6 +16,7 @@ from lantm.parts.access import Access, Masses
 from lantm.parts.pieces import split
 from lantm.parts.trace import HeadTrace
 from lantm.spaces import Action, Chart, Key, KeySpace, Reach
+from lantm.spaces.check import require_shapes
 
 
 class Gate(eqx.Module):
@@ -166,6 +167,7 @@ class LieAccess(Access):
         self.blended = blended
 
     def __check_init__(self) -> None:
+        require_shapes(self.space)
         for name, heads in (("reads", self.reads), ("writes", self.writes)):
             if not heads:
                 raise ValueError(f"{name} must have at least one head")
