@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from lantm.initialise import redraw_uniform
 from lantm.interrupts import deferred_signals
+from lantm.machines.cell import Cell
 from lantm.machines.models import build_machine
 from lantm.machines.seq2seq import Machine, answer_loss, score
 from lantm.machines.straight import straighten
@@ -565,7 +566,8 @@ def update(
     """The state after one batch, and its loss. `normals` are what noise is made of."""
     noise, steering = None, state.steering
     if normals is not None and steering is not None:
-        shape = inputs.shape[1] + answers.shape[1], len(inputs), rest.cell.noise_size
+        cell: Cell = eqx.combine(state.parameters, rest).cell
+        shape = inputs.shape[1] + answers.shape[1], len(inputs), cell.noise_size
         key = noise_key(config.seed, state.batch, CONTROLLER_NOISE)
         noise = steering.noise * slice_normals(normals, shape, key)
 
