@@ -28,11 +28,10 @@ from lantm.training.steering import (
     slice_normals,
     steer,
 )
-from lantm.training.trainer import (
+from lantm.training.trainer import NonFiniteError, Trainer, finish
+from lantm.training.updates import (
     CONTROLLER_NOISE,
-    NonFiniteError,
-    Trainer,
-    finish,
+    NOISE,
     initial_machine,
     noise_key,
     start_key,
@@ -96,7 +95,7 @@ def test_the_command_of_a_steered_run():
     assert lantm.configure("steered").command == "lantm train copy --recipe steered"
     other = lantm.configure("steered", anchored=False, starts=2, solved=None)
     assert other.command == (
-        "lantm train copy --recipe steered --no-anchored --solved none --starts 2"
+        "lantm train copy --recipe steered --solved none --starts 2 --no-anchored"
     )
 
 
@@ -214,10 +213,10 @@ def test_when_a_task_is_solved(settings, changes, coarse, solved):
 
 def test_draws_depend_on_seed_number_and_share_alone():
     stream = training_stream(lantm.TASKS["copy"], "small", 1)
-    drawn = SmallestFirst(stream, seed=1)
+    drawn, again, other = (SmallestFirst(stream, seed) for seed in (1, 1, 2))
     few = [drawn.position(i, 0.1) for i in range(200)]
-    assert few == [SmallestFirst(stream, seed=1).position(i, 0.1) for i in range(200)]
-    assert few != [SmallestFirst(stream, seed=2).position(i, 0.1) for i in range(200)]
+    assert few == [again.position(i, 0.1) for i in range(200)]
+    assert few != [other.position(i, 0.1) for i in range(200)]
     sizes = sorted(map(stream.size, range(len(stream))))
     assert max(map(stream.size, few)) <= sizes[50]
     half = [stream.size(drawn.position(i, 0.5)) for i in range(200)]
@@ -243,9 +242,7 @@ def test_a_table_that_is_too_small_is_repeated():
 
 
 def test_no_key_serves_two_purposes():
-    keys = [
-        noise_key(5, n, purpose) for n in range(9) for purpose in (training.NOISE, CONTROLLER_NOISE)
-    ]
+    keys = [noise_key(5, n, purpose) for n in range(9) for purpose in (NOISE, CONTROLLER_NOISE)]
     keys += [start_key(lantm.configure(seed=5), n) for n in range(1, 9)]
     assert len({tuple(jax.random.key_data(key).tolist()) for key in keys}) == len(keys)
 
@@ -255,7 +252,7 @@ def test_no_key_serves_two_purposes():
 
 @pytest.mark.usefixtures("unoptimised")
 def test_noise_reaches_both_phases_of_the_machine(tiny):
-    machine = initial_machine(tiny())
+    machine = initial_machine(tiny(seed=4))
     tokens = jnp.zeros((2, 3), int)
     plain = machine(tokens, 4)
     none = jnp.zeros((7, 2, machine.cell.noise_size))
@@ -443,9 +440,10 @@ def test_when_starts_are_looked_at_and_which_goes_on():
 
 
 def test_the_first_start_is_the_machine_of_a_run_without_starts(tiny):
-    alone = initial_machine(tiny())
-    keys = [start_key(tiny(), number) for number in range(3)]
-    first, second, third = (initial_machine(tiny(), key) for key in keys)
+    config = tiny(seed=6)  # not made by a program that another test did not optimise
+    alone = initial_machine(config)
+    keys = [start_key(config, number) for number in range(3)]
+    first, second, third = (initial_machine(config, key) for key in keys)
     assert eqx.tree_equal(alone, first)
     different = [m.cell.interface.weight for m in (first, second, third)]
     assert not np.array_equal(different[0], different[1])

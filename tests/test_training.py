@@ -34,12 +34,10 @@ from lantm.training.trainer import (
     MANY_THREADS,
     NonFiniteError,
     Trainer,
-    add_noise,
     finish,
     initial_machine,
-    learning_rate,
-    noise_key,
 )
+from lantm.training.updates import add_noise, learning_rate, noise_key
 
 pytest_plugins = ["tiny"]
 

@@ -12,17 +12,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
-from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from lantm.initialise import redraw_uniform
 from lantm.interrupts import deferred_signals
-from lantm.machines.cell import Cell
 from lantm.machines.models import build_machine
-from lantm.machines.seq2seq import Machine, answer_loss, score
-from lantm.machines.straight import straighten
-from lantm.parts.controllers.lstm import set_forget_bias
+from lantm.machines.seq2seq import Machine
 from lantm.processes import computing_threads, prefer_one_thread, require_memory
 from lantm.tasks import TASKS
 from lantm.tasks.streams import (
@@ -46,7 +39,6 @@ from lantm.training.checkpoints import (
 )
 from lantm.training.config import TrainConfig
 from lantm.training.evaluation import Evaluation, evaluate_batches
-from lantm.training.optimiser import OPTIMISERS
 from lantm.training.runs import Run, evaluate, parse_row
 from lantm.training.starts import FAILED, LOOK_EXAMPLES, Start, best_start, is_accepted, looks
 from lantm.training.steering import (
@@ -60,8 +52,13 @@ from lantm.training.steering import (
     is_worth_keeping,
     keep,
     normal_table,
-    slice_normals,
-    steer,
+)
+from lantm.training.updates import (
+    TrainingState,
+    initial_machine,
+    make_optimiser,
+    start_key,
+    update,
 )
 
 LOG_EVERY = 100
@@ -72,27 +69,6 @@ COPIES = 4
 SIZES = ("hidden_size", "embedding_size", "memory_width", "key_size", "layers")
 """The settings of a model that decide how much memory it needs."""
 MANY_THREADS = "computing with {} threads: the last digits may differ from those of one thread"
-NOISE, CONTROLLER_NOISE, STARTS = 0x6E6F6973, 0x636F6E74, 0x73746172
-"""The purposes of streams of random numbers, as numbers that no split has."""
-
-
-class TrainingState(NamedTuple):
-    """All that a run needs to go on as if it had never stopped."""
-
-    parameters: PyTree
-    average: PyTree
-    """The weights that are evaluated."""
-    optimiser: PyTree
-    batch: Int[Array, ""]
-    """Updates made; also the position in the data."""
-    tally: Float[Array, "4"]
-    """Sums of loss, fine and coarse accuracy, and batches, since the last logged row."""
-    best: Float[Array, "2"]
-    """Coarse and fine accuracy of the best checkpoint so far."""
-    steering: Steering | None = None
-    """What is adjusted by how well it goes, if anything is."""
-    start: Start | None = None
-    """Which of several starts this is, if there are several."""
 
 
 class Progress(NamedTuple):
@@ -171,7 +147,8 @@ class Trainer:
         self.stream = open_stream(self.config)
         self.smallest_first = open_smallest_first(self.config, self.stream)
         self.optimiser = make_optimiser(self.config)
-        self.rest = eqx.filter(initial_machine(self.config), eqx.is_array, inverse=True)
+        machine = initial_machine(self.config, start_key(self.config, 0))
+        self.rest = eqx.filter(machine, eqx.is_array, inverse=True)
         self.update = jax.jit(partial(update, self.config, self.optimiser, self.rest))
         self.normals = normal_table() if self.config.noise else None
         self.edges = [buckets(length, 2) for length in self.stream.longest()]
@@ -492,13 +469,6 @@ def open_smallest_first(config: TrainConfig, stream: Stream) -> SmallestFirst | 
     return SmallestFirst(stream, config.seed) if config.growth_by == "performance" else None
 
 
-def make_optimiser(config: TrainConfig) -> optax.GradientTransformation:
-    options = {"clip": config.clip}
-    if config.optimiser == "adam":
-        options["beta2"] = config.beta2
-    return OPTIMISERS[config.optimiser](learning_rate(config), **options)
-
-
 def require_trainable(config: TrainConfig) -> None:
     """The data can be read, and the machine and its problems fit into memory."""
     open_stream(config)
@@ -511,100 +481,3 @@ def require_trainable(config: TrainConfig) -> None:
     largest = max(sizes, key=lambda name: getattr(config.model, name))
     what = f"{largest} {getattr(config.model, largest)}"
     require_memory(what, COPIES * numbers * jnp.zeros(0).dtype.itemsize)
-
-
-def start_key(config: TrainConfig, start: int) -> PRNGKeyArray | None:
-    """The key of a start; the first has none of its own, but the seed's."""
-    if start == 0:
-        return None
-    return jax.random.fold_in(jax.random.fold_in(jax.random.key(config.seed), STARTS), start)
-
-
-@eqx.filter_jit
-def initial_machine(config: TrainConfig, key: PRNGKeyArray | None = None) -> Machine:
-    """The machine before the first update; compiled as a whole, so that the cache knows it."""
-    key = jax.random.key(config.seed) if key is None else key
-    build_key, draw_key = jax.random.split(key)
-    machine = build_machine(config.model, TASKS[config.task].vocabulary, key=build_key)
-    forget_bias = config.forget_bias
-    if config.init == "uniform":
-        machine = redraw_uniform(machine, draw_key)
-        forget_bias = 1.0 if forget_bias is None else forget_bias
-    if config.init == "straight":
-        cell = straighten(machine.cell, draw_key)
-        machine = eqx.tree_at(lambda machine: machine.cell, machine, cell)
-    return machine if forget_bias is None else set_forget_bias(machine, forget_bias)
-
-
-def learning_rate(config: TrainConfig) -> optax.Schedule:
-    """Constant, then 1 % less every 20 batches; or along a cosine to 0. Where it goes by
-    performance, constant: the steering says what is left of it.
-    """
-    if config.rate_by == "performance":
-        return optax.constant_schedule(config.lr)
-    if config.decay_delay is None:
-        return optax.cosine_decay_schedule(config.lr, config.batches)
-    delay = 10 * config.decay_delay
-
-    def schedule(batch: Any) -> Any:
-        return config.lr * 0.99 ** (jnp.maximum(batch - delay, 0) // 20)
-
-    return schedule
-
-
-def update(
-    config: TrainConfig,
-    optimiser: optax.GradientTransformation,
-    rest: Machine,
-    state: TrainingState,
-    inputs: Int[Array, "batch time"],
-    input_lengths: Int[Array, " batch"],
-    answers: Int[Array, "batch steps"],
-    answer_lengths: Int[Array, " batch"],
-    normals: Float[Array, " table"] | None = None,
-) -> tuple[TrainingState, Float[Array, ""]]:
-    """The state after one batch, and its loss. `normals` are what noise is made of."""
-    noise, steering = None, state.steering
-    if normals is not None and steering is not None:
-        cell: Cell = eqx.combine(state.parameters, rest).cell
-        shape = inputs.shape[1] + answers.shape[1], len(inputs), cell.noise_size
-        key = noise_key(config.seed, state.batch, CONTROLLER_NOISE)
-        noise = steering.noise * slice_normals(normals, shape, key)
-
-    def loss_of(parameters: PyTree) -> tuple[Array, Array]:
-        machine: Machine = eqx.combine(parameters, rest)
-        logits = machine(inputs, answers.shape[1], input_lengths, answer_lengths, noise)
-        return answer_loss(logits, answers, answer_lengths), logits
-
-    shaken = state.parameters
-    if config.weight_noise:
-        scale = config.weight_noise / config.batches * state.batch
-        shaken = add_noise(shaken, scale, noise_key(config.seed, state.batch))
-    (loss, logits), grads = jax.value_and_grad(loss_of, has_aux=True)(shaken)
-    updates, optimiser_state = optimiser.update(grads, state.optimiser)
-    if steering is not None and config.rate_by == "performance":
-        updates = optax.tree_utils.tree_scalar_mul(steering.rate, updates)
-    parameters = optax.apply_updates(state.parameters, updates)
-    average = optax.incremental_update(parameters, state.average, 1 - config.averaging)
-    scores = score(logits, answers, answer_lengths)
-    tally = state.tally + jnp.stack([loss, scores.fine, scores.coarse, jnp.ones_like(loss)])
-    batch = state.batch + 1
-    if steering is not None:
-        steering = steer(config, steering, batch, jnp.asarray(scores.coarse))
-    new = TrainingState(
-        parameters, average, optimiser_state, batch, tally, state.best, steering, state.start
-    )
-    return new, loss
-
-
-def noise_key(seed: int, batch: Int[Array, ""] | int, purpose: int = NOISE) -> PRNGKeyArray:
-    """A key of its own for every batch and purpose. Those of the initial parameters come from two
-    splits of the seed's key, which are what folding in 0 and 1 would give.
-    """
-    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), purpose), batch)
-
-
-def add_noise(parameters: PyTree, scale: Float[Array, ""], key: PRNGKeyArray) -> PyTree:
-    """Gaussian noise of that standard deviation on every number."""
-    flat, restore = ravel_pytree(parameters)
-    return restore(flat + scale * jax.random.normal(key, flat.shape))
