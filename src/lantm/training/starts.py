@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from lantm.training.config import TrainConfig
@@ -22,6 +23,11 @@ class Start(NamedTuple):
     number: Int[Array, ""]
     scores: Float[Array, "2"]
     """Coarse and fine accuracy at the training sizes when it was last looked at."""
+
+
+def unseen(number: int) -> Start:
+    """Before the first look at it."""
+    return Start(jnp.array(number, jnp.int32), jnp.array(FAILED))
 
 
 def looks(config: TrainConfig) -> list[int]:

@@ -40,7 +40,14 @@ from lantm.training.checkpoints import (
 from lantm.training.config import TrainConfig
 from lantm.training.evaluation import Evaluation, evaluate_batches
 from lantm.training.runs import Run, evaluate, parse_row
-from lantm.training.starts import FAILED, LOOK_EXAMPLES, Start, best_start, is_accepted, looks
+from lantm.training.starts import (
+    FAILED,
+    LOOK_EXAMPLES,
+    best_start,
+    is_accepted,
+    looks,
+    unseen,
+)
 from lantm.training.steering import (
     Steering,
     first_steering,
@@ -169,12 +176,12 @@ class Trainer:
 
     def fresh(self, start: int = 0) -> TrainingState:
         """Before the first update."""
-        parameters = eqx.filter(
-            initial_machine(self.config, start_key(self.config, start)), eqx.is_array
-        )
+        config = self.config
+        machine = initial_machine(config, start_key(config, start))
+        parameters = eqx.filter(machine, eqx.is_array)
         average = jax.tree.map(jnp.array, parameters)
         optimiser = self.optimiser.init(parameters)
-        steering = first_steering(self.config, average, optimiser)
+        steering = first_steering(config, average, optimiser) if is_steered(config) else None
         return TrainingState(
             parameters,
             average,
@@ -182,10 +189,8 @@ class Trainer:
             jnp.array(0, jnp.int32),
             jnp.zeros(4),
             jnp.array([-1.0, -1.0]),
-            steering if is_steered(self.config) else None,
-            Start(jnp.array(start, jnp.int32), jnp.array(FAILED))
-            if self.config.starts > 1
-            else None,
+            steering,
+            unseen(start) if config.starts > 1 else None,
         )
 
     @property
@@ -333,7 +338,7 @@ class Trainer:
         self.state = self.state._replace(tally=jnp.zeros(4))
         row = self.numbered | row
         if self.state.steering is not None:
-            row |= self.steer_by_hand(self.state.steering, done)
+            row |= self.review(self.state.steering, done)
         if self.is_looked_at(done):
             row |= self.look()
         if self.is_validated(done):
@@ -344,7 +349,7 @@ class Trainer:
             file.write(json.dumps(row) + "\n")
         return row
 
-    def steer_by_hand(self, steering: Steering, done: int) -> dict[str, Any]:
+    def review(self, steering: Steering, done: int) -> dict[str, Any]:
         """Keep the weights, or go back to those kept; what the metrics say of the steering."""
         row: dict[str, Any] = {name: float(getattr(steering, name)) for name in LOGGED_STEERING}
         if steering.kept is None or not bool(is_grown(self.config, steering, done)):
