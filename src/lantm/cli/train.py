@@ -22,6 +22,9 @@ from lantm.training.evaluation import percent
 from lantm.training.runs import ZOO, Run
 from lantm.training.trainer import NonFiniteError, Progress, finish, require_trainable
 
+SCORED = {"look_coarse": "1x", "validation_coarse": "2x"}
+"""The scores that a row of the metrics can have, with the sizes that they are for."""
+
 
 def add(command: Add) -> None:
     train = command("train", run_train, "train a machine on a task and show what it learned")
@@ -101,22 +104,26 @@ def train_with_bar(run: Run, console: Console) -> None:
                 say(console, f"first update after {time.monotonic() - begun:.0f} s")
             row, speed = progress.row, bar.tasks[0].speed
             shown: dict[str, Any] = {"rate": f"{32 * speed:.0f}"} if speed else {}
+            if progress.start is not None:
+                shown["description"] = f"{run.config.task}, start {progress.start}"
             if row is not None:
                 shown |= {"loss": f"{row['loss']:.4f}", "right": f"{row['coarse']:.0%}"}
                 if "validation_coarse" in row:
                     shown["far"] = f"{row['validation_coarse']:.0%}"
-                    if not console.is_terminal:
-                        say(console, format_row(row))
+                if row.keys() & SCORED and (row.get("solved") or not console.is_terminal):
+                    say(console, format_row(row))
             bar.update(task, completed=progress.batch, **shown)
 
         finish(run, on_progress=on_progress, on_notice=partial(say, console))
 
 
 def format_row(row: dict[str, Any]) -> str:
-    return (
-        f"batch {row['batch']:6d}  loss {row['loss']:.4f}  right {row['coarse']:6.1%}  "
-        f"2x {row['validation_coarse']:6.1%}"
-    )
+    """A line for a row with a validation, or with a look at a start."""
+    start = f"start {row['start']}  " if "start" in row else ""
+    scores = [f"{size} {row[name]:6.1%}" for name, size in SCORED.items() if name in row]
+    solved = ["solved"] * row.get("solved", False)
+    learning = f"batch {row['batch']:6d}  loss {row['loss']:.4f}  right {row['coarse']:6.1%}"
+    return start + "  ".join([learning, *scores, *solved])
 
 
 def show_outcome(run: Run, console: Console) -> None:

@@ -1,6 +1,6 @@
 """Tokens in, tokens out: encode with writing, then decode without feedback (paper, section 5)."""
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -13,7 +13,7 @@ from lantm.errors import require_lengths, require_positive, require_shape
 from lantm.machines.cell import Cell, checked, states_for
 from lantm.parts import Trace
 from lantm.tasks import Vocabulary
-from lantm.unrolling.scan import Lengths, State, unroll_traced
+from lantm.unrolling.scan import Lengths, Noise, State, unroll_traced
 
 Tokens: TypeAlias = Int[Array, "batch time"]
 
@@ -47,19 +47,32 @@ class Machine(eqx.Module):
         return states_for(self.cell, batch, steps)
 
     def encode(
-        self, tokens: Tokens, lengths: Lengths | None = None, *, state: State | None = None
+        self,
+        tokens: Tokens,
+        lengths: Lengths | None = None,
+        *,
+        state: State | None = None,
+        noise: Noise | None = None,
     ) -> State:
-        """Read the input, from `^` on, writing a memory at every step."""
+        """Read the input, from `^` on, writing a memory at every step.
+
+        `noise` is that of `Cell.unroll`.
+        """
         inputs = self.embed(tokens)
         require_lengths(lengths, tokens.shape[1])
         if state is None:
             state = self.init_state(*tokens.shape)
         else:
             state = checked(self.cell, state, tokens.shape, lengths)
-        return self.cell.unroll(state, inputs, lengths)[0]
+        return self.cell.unroll(state, inputs, lengths, **given(noise))[0]
 
     def decode(
-        self, state: State, steps: int, lengths: Lengths | None = None
+        self,
+        state: State,
+        steps: int,
+        lengths: Lengths | None = None,
+        *,
+        noise: Noise | None = None,
     ) -> tuple[Float[Array, "batch steps vocabulary"], State]:
         """Answer for a number of steps: the logits, and the state after them.
 
@@ -67,7 +80,7 @@ class Machine(eqx.Module):
         """
         inputs = self.placeholders(state, steps)
         require_lengths(lengths, steps)
-        state, logits = self.cell.unroll(state, inputs, lengths, write=False)
+        state, logits = self.cell.unroll(state, inputs, lengths, write=False, **given(noise))
         return logits, state
 
     def __call__(
@@ -76,12 +89,17 @@ class Machine(eqx.Module):
         steps: int,
         lengths: Lengths | None = None,
         answer_lengths: Lengths | None = None,
+        noise: Float[Array, "all_steps batch noise_size"] | None = None,
     ) -> Float[Array, "batch steps vocabulary"]:
         """The logits of an answer of `steps` symbols, the end symbol included.
 
-        With `answer_lengths` they are zero after an answer's own length.
+        With `answer_lengths` they are zero after an answer's own length. `noise` is for the steps
+        of the input, then for those of the answer; it is added to what the controller's first
+        layer activates.
         """
-        return self.decode(self.encode(tokens, lengths), steps, answer_lengths)[0]
+        asking, answering = (None, None) if noise is None else split_noise(noise, tokens, steps)
+        state = self.encode(tokens, lengths, noise=asking)
+        return self.decode(state, steps, answer_lengths, noise=answering)[0]
 
     def trace(self, tokens: Tokens, steps: int, lengths: Lengths | None = None) -> MachineTrace:
         """What every step of the same call does."""
@@ -122,6 +140,20 @@ def require_tokens(tokens: Tokens, vocabulary: Vocabulary) -> None:
     if lowest < 0 or highest >= vocabulary.size:
         wrong = lowest if lowest < 0 else highest
         raise ValueError(f"tokens must be from 0 to {vocabulary.size - 1}, got {wrong}")
+
+
+def given(noise: Noise | None) -> dict[str, Any]:
+    """The argument of that name, if there is one: a cell of one's own need not know it."""
+    return {} if noise is None else {"noise": noise}
+
+
+def split_noise(
+    noise: Float[Array, "all_steps batch noise_size"], tokens: Tokens, steps: int
+) -> tuple[Array, Array]:
+    """That of the input's steps, and that of the answer's."""
+    batch, time = tokens.shape
+    require_shape("noise", noise.shape, time + steps, batch, "noise_size")
+    return noise[:time], noise[time:]
 
 
 class Scores(NamedTuple):

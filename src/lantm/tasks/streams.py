@@ -93,6 +93,24 @@ class TaskStream:
         )
 
 
+class SmallestFirst:
+    """Draws positions of a stream from a share of it, that of the smallest sizes.
+
+    What is drawn for a batch depends on the seed, its number and the share alone.
+    """
+
+    def __init__(self, stream: Stream, seed: int):
+        self.by_size = np.argsort([stream.size(i) for i in range(len(stream))], kind="stable")
+        self.seed = seed
+
+    def position(self, index: int, share: float) -> int:
+        """For the batch of that number; with a share of 1 the number itself."""
+        if share >= 1:
+            return index
+        among = math.ceil(share * len(self.by_size))
+        return int(self.by_size[np.random.default_rng((self.seed, index)).integers(among)])
+
+
 class GrowingStream:
     """The batches of a stream, those of small sizes first.
 
@@ -101,8 +119,8 @@ class GrowingStream:
     """
 
     def __init__(self, stream: Stream, updates: int, seed: int):
-        self.stream, self.updates, self.seed = stream, updates, seed
-        self.by_size = np.argsort([stream.size(i) for i in range(len(stream))], kind="stable")
+        self.stream, self.updates = stream, updates
+        self.smallest_first = SmallestFirst(stream, seed)
 
     def __len__(self) -> int:
         return len(self.stream)
@@ -117,11 +135,8 @@ class GrowingStream:
         return self.stream[self._position(index)]
 
     def _position(self, index: int) -> int:
-        if index >= self.updates:
-            return index
-        share = 0.1 + 0.9 * index / self.updates
-        among = math.ceil(share * len(self.by_size))
-        return int(self.by_size[np.random.default_rng((self.seed, index)).integers(among)])
+        share = 0.1 + 0.9 * index / self.updates if index < self.updates else 1.0
+        return self.smallest_first.position(index, share)
 
 
 def one_of_each_size(task: Task, multiple: int = 1) -> list[Batch]:

@@ -14,10 +14,15 @@ from lantm.tasks import TASKS
 from lantm.tasks.streams import REGIMES
 from lantm.training.optimiser import OPTIMISERS
 
-COUNTS = ("batches", "validate_every", "validate_from", "validation_examples", "test_examples")
+COUNTS = (
+    *("batches", "validate_every", "validate_from", "validation_examples", "test_examples"),
+    *("starts", "start_batches"),
+)
 LARGEST = {"seed": 2**32 - 1, "decay_delay": (2**31 - 1) // 10, "batches": 2**31 - 1}
 """What 32 bits hold: jax counts with these in single precision."""
 INITIALISATIONS = ("fan_in", "uniform", "straight")
+STEERED_BY = ("clock", "performance")
+USUAL_BETA2 = 0.999
 FIRST_FIELDS = frozenset(
     {
         *("task", "model", "regime", "data", "growth", "seed", "batches", "optimiser", "lr"),
@@ -86,6 +91,27 @@ class TrainConfig:
     """Problems for the scores at the end."""
     keep_all: bool = False
     """Keep the weights of every checkpoint, for animations."""
+    growth_by: str = "clock"
+    """clock: sizes grow as --growth says; performance: from the smallest tenth on, the faster the
+    more of the training problems are right."""
+    noise: float = 0.0
+    """The largest noise on the controller while learning; it goes up and down with the share of
+    training problems that are right, once sizes have grown."""
+    rate_by: str = "clock"
+    """clock: the learning rate falls as --decay-delay says; performance: by 3 % every 20 batches,
+    down to a tenth, while nine of ten training problems are right."""
+    beta2: float = USUAL_BETA2
+    """Decay of Adam's second moment."""
+    go_back: bool = False
+    """Go back to weights from before, at half the rate and noise, where training breaks down."""
+    solved: float | None = None
+    """Training ends at a validation with this coarse accuracy, of fully grown sizes and under
+    noise, where there is any; if not given, after all batches."""
+    starts: int = 1
+    """Machines to begin with, one after the other, until one has learned the training sizes; if
+    none has, the best goes on."""
+    start_batches: int = 2500
+    """Updates of each start, if there are several; a look at it after 3, 4 and 5 fifths of them."""
 
     def __post_init__(self) -> None:
         model = dataclasses.replace(self.model, **canonical_fields(self.model))
@@ -107,10 +133,33 @@ class TrainConfig:
                 raise ValueError(f"{name} must be a number above 0, got {value!r}")
         if self.weight_noise < 0:
             raise ValueError(f"weight_noise must be a number from 0, got {self.weight_noise!r}")
-        for name in ("averaging", "growth"):
+        for name in ("averaging", "growth", "beta2"):
             value = getattr(self, name)
             if not 0 <= value < 1:
                 raise ValueError(f"{name} must be from 0 to below 1, got {value!r}")
+        self._require_steerable()
+
+    def _require_steerable(self) -> None:
+        """What is adjusted by performance can be, and nothing is asked for twice."""
+        for name in ("growth_by", "rate_by"):
+            require_one_of(name, getattr(self, name), STEERED_BY)
+        if self.growth_by == "performance" and self.growth:
+            raise ValueError(f"growth is only for growth_by clock, got {self.growth!r}")
+        if self.noise < 0:
+            raise ValueError(f"noise must be a number from 0, got {self.noise!r}")
+        if self.optimiser != "adam" and self.beta2 != USUAL_BETA2:
+            raise ValueError(f"beta2 is only for adam, got {self.beta2!r} for {self.optimiser}")
+        if self.solved is not None and not 0 < self.solved <= 1:
+            raise ValueError(f"solved must be above 0 and at most 1, got {self.solved!r}")
+        if self.starts > 1 and self.start_batches >= self.batches:
+            raise ValueError(
+                f"start_batches must be below batches, {self.batches}, got {self.start_batches}"
+            )
+
+    @property
+    def growth_batches(self) -> int:
+        """Updates in which sizes grow by the clock."""
+        return round(self.growth * self.batches)
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -161,7 +210,9 @@ class TrainConfig:
             if value != usual[name]:
                 text = UNSET if value is None else shlex.quote(str(value))
                 option = "--" + name.replace("_", "-")
-                words.append(option if value is True else f"{option} {text}")
+                negated = "--no-" + option.removeprefix("--")
+                flags = {True: option, False: negated}
+                words.append(flags[value] if isinstance(value, bool) else f"{option} {text}")
         return " ".join(words)
 
     @property
@@ -195,6 +246,28 @@ RECIPES: dict[str, dict[str, Any]] = {
         "decay_delay": 300,
         "validate_from": 5000,
         "validation_examples": 3200,
+    },
+    "steered": {
+        "weighting": "inverse_power",
+        "output": "nonlinear",
+        "gate": "cut_off",
+        "anchored": True,
+        "blended": True,
+        "strength_floor": 0.2,
+        "read_gate_bias": -3.0,
+        "write_gate_bias": -5.0,
+        "optimiser": "adam",
+        "lr": 0.005,
+        "beta2": 0.99,
+        "clip": 1.0,
+        "averaging": 0.99,
+        "batches": 8000,
+        "growth_by": "performance",
+        "noise": 1.0,
+        "rate_by": "performance",
+        "go_back": True,
+        "solved": 0.995,
+        "starts": 4,
     },
 }
 """Settings that belong together, by name; fields of `TrainConfig` and of its model."""

@@ -20,10 +20,10 @@ def rmsprop(
 
 
 def adam(
-    learning_rate: optax.ScalarOrSchedule, *, clip: float = 32.0
+    learning_rate: optax.ScalarOrSchedule, *, beta2: float = 0.999, clip: float = 32.0
 ) -> optax.GradientTransformation:
-    """Adam with its usual constants, after clipping to a global norm."""
-    return optax.chain(optax.clip_by_global_norm(clip), optax.adam(learning_rate))
+    """Adam, but for `beta2` with its usual constants, after clipping to a global norm."""
+    return optax.chain(optax.clip_by_global_norm(clip), optax.adam(learning_rate, b2=beta2))
 
 
 OPTIMISERS: dict[str, Optimiser] = {"rmsprop": rmsprop, "adam": adam}

@@ -116,7 +116,13 @@ class Run:
         return self.result is not None and self.result["status"] == "finished"
 
     def metrics(self) -> Iterator[dict[str, Any]]:
-        """One row for every logged batch; lines that are none are left out."""
+        """One row for every logged batch; of several starts, those of the one that went on."""
+        rows = list(self.rows())
+        start = rows[-1].get("start") if rows else None
+        yield from (row for row in rows if row.get("start") == start)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """All rows of the metrics, of every start; lines that are none are left out."""
         for line in self.metrics_lines():
             row = parse_row(line)
             if row is not None:
@@ -149,8 +155,12 @@ class Run:
     @property
     def saved(self) -> int | None:
         """The batch of the newest checkpoint to resume from, if there is one."""
-        files = (self.path / "checkpoints").glob("*.safetensors")
-        return max((int(file.stem) for file in files if file.stem.isdigit()), default=None)
+        starts = sorted((self.path / "starts").glob("*"), key=lambda folder: -int(folder.name))
+        for folder in (self.path / "checkpoints", *starts):
+            numbers = [int(f.stem) for f in folder.glob("*.safetensors") if f.stem.isdigit()]
+            if numbers:
+                return max(numbers)
+        return None
 
     def write_json(self, name: str, value: Any) -> None:
         write_atomically(self.path / name, (json.dumps(value, indent=2) + "\n").encode())

@@ -1,5 +1,6 @@
-"""Updates: the state of training, where it begins, and what one batch makes of it."""
+"""One update: what a run carries from batch to batch, and how a batch changes it."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -10,15 +11,19 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from lantm.initialise import redraw_uniform
+from lantm.machines.cell import Cell
 from lantm.machines.models import build_machine
 from lantm.machines.seq2seq import Machine, answer_loss, score
 from lantm.machines.straight import straighten
 from lantm.parts.controllers.lstm import set_forget_bias
 from lantm.tasks import TASKS
 from lantm.training.config import TrainConfig
+from lantm.training.optimiser import OPTIMISERS
+from lantm.training.starts import Start
+from lantm.training.steering import Steering, slice_normals, steer
 
-NOISE = 0x6E6F6973
-"""The purpose of a stream of random numbers, as a number that no split has."""
+NOISE, CONTROLLER_NOISE, STARTS = 0x6E6F6973, 0x636F6E74, 0x73746172
+"""The purposes of streams of random numbers, as numbers that no split has."""
 
 
 class TrainingState(NamedTuple):
@@ -34,12 +39,24 @@ class TrainingState(NamedTuple):
     """Sums of loss, fine and coarse accuracy, and batches, since the last logged row."""
     best: Float[Array, "2"]
     """Coarse and fine accuracy of the best checkpoint so far."""
+    steering: Steering | None = None
+    """What is adjusted by how well it goes, if anything is."""
+    start: Start | None = None
+    """Which of several starts this is, if there are several."""
+
+
+def start_key(config: TrainConfig, start: int) -> PRNGKeyArray | None:
+    """The key of a start; the first has none of its own, but the seed's."""
+    if start == 0:
+        return None
+    return jax.random.fold_in(jax.random.fold_in(jax.random.key(config.seed), STARTS), start)
 
 
 @eqx.filter_jit
-def initial_machine(config: TrainConfig) -> Machine:
+def initial_machine(config: TrainConfig, key: PRNGKeyArray | None = None) -> Machine:
     """The machine before the first update; compiled as a whole, so that the cache knows it."""
-    build_key, draw_key = jax.random.split(jax.random.key(config.seed))
+    key = jax.random.key(config.seed) if key is None else key
+    build_key, draw_key = jax.random.split(key)
     machine = build_machine(config.model, TASKS[config.task].vocabulary, key=build_key)
     forget_bias = config.forget_bias
     if config.init == "uniform":
@@ -51,8 +68,19 @@ def initial_machine(config: TrainConfig) -> Machine:
     return machine if forget_bias is None else set_forget_bias(machine, forget_bias)
 
 
+def make_optimiser(config: TrainConfig) -> optax.GradientTransformation:
+    options = {"clip": config.clip}
+    if config.optimiser == "adam":
+        options["beta2"] = config.beta2
+    return OPTIMISERS[config.optimiser](learning_rate(config), **options)
+
+
 def learning_rate(config: TrainConfig) -> optax.Schedule:
-    """Constant, then 1 % less every 20 batches; or along a cosine to 0."""
+    """Constant, then 1 % less every 20 batches; or along a cosine to 0. Where it goes by
+    performance, constant: the steering says what is left of it.
+    """
+    if config.rate_by == "performance":
+        return optax.constant_schedule(config.lr)
     if config.decay_delay is None:
         return optax.cosine_decay_schedule(config.lr, config.batches)
     delay = 10 * config.decay_delay
@@ -72,12 +100,19 @@ def update(
     input_lengths: Int[Array, " batch"],
     answers: Int[Array, "batch steps"],
     answer_lengths: Int[Array, " batch"],
+    normals: Float[Array, " table"] | None = None,
 ) -> tuple[TrainingState, Float[Array, ""]]:
-    """The state after one batch, and its loss."""
+    """The state after one batch, and its loss. `normals` are what noise is made of."""
+    noise, steering = None, state.steering
+    if normals is not None and steering is not None:
+        cell: Cell = eqx.combine(state.parameters, rest).cell
+        shape = inputs.shape[1] + answers.shape[1], len(inputs), cell.noise_size
+        key = noise_key(config.seed, state.batch, CONTROLLER_NOISE)
+        noise = steering.noise * slice_normals(normals, shape, key)
 
     def loss_of(parameters: PyTree) -> tuple[Array, Array]:
         machine: Machine = eqx.combine(parameters, rest)
-        logits = machine(inputs, answers.shape[1], input_lengths, answer_lengths)
+        logits = machine(inputs, answers.shape[1], input_lengths, answer_lengths, noise)
         return answer_loss(logits, answers, answer_lengths), logits
 
     shaken = state.parameters
@@ -86,19 +121,26 @@ def update(
         shaken = add_noise(shaken, scale, noise_key(config.seed, state.batch))
     (loss, logits), grads = jax.value_and_grad(loss_of, has_aux=True)(shaken)
     updates, optimiser_state = optimiser.update(grads, state.optimiser)
+    if steering is not None and config.rate_by == "performance":
+        updates = jax.tree.map(partial(jnp.multiply, steering.rate), updates)
     parameters = optax.apply_updates(state.parameters, updates)
     average = optax.incremental_update(parameters, state.average, 1 - config.averaging)
     scores = score(logits, answers, answer_lengths)
     tally = state.tally + jnp.stack([loss, scores.fine, scores.coarse, jnp.ones_like(loss)])
-    new = TrainingState(parameters, average, optimiser_state, state.batch + 1, tally, state.best)
+    batch = state.batch + 1
+    if steering is not None:
+        steering = steer(config, steering, batch, jnp.asarray(scores.coarse))
+    new = TrainingState(
+        parameters, average, optimiser_state, batch, tally, state.best, steering, state.start
+    )
     return new, loss
 
 
-def noise_key(seed: int, batch: Int[Array, ""] | int) -> PRNGKeyArray:
-    """A key of its own for every batch. Those of the initial parameters come from two splits of
-    the seed's key, which are what folding in 0 and 1 would give.
+def noise_key(seed: int, batch: Int[Array, ""] | int, purpose: int = NOISE) -> PRNGKeyArray:
+    """A key of its own for every batch and purpose. Those of the initial parameters come from two
+    splits of the seed's key, which are what folding in 0 and 1 would give.
     """
-    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), NOISE), batch)
+    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), purpose), batch)
 
 
 def add_noise(parameters: PyTree, scale: Float[Array, ""], key: PRNGKeyArray) -> PyTree:
