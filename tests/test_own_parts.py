@@ -230,6 +230,11 @@ def test_a_layer_with_a_call_of_its_own_is_scanned(model, monkeypatch, no_loop):
     assert difference(both_phases(lantm.unroll, own), both_phases(lantm.unroll_scan, own)) == 0
 
 
+def test_a_gru_has_no_forget_bias():
+    with pytest.raises(ValueError, match="forget_bias is only for lstm controllers, got 1.0"):
+        lantm.configure(controller="gru", forget_bias=1.0)
+
+
 def test_the_gru_is_that_of_equinox():
     own = lantm.CONTROLLERS["gru"](INPUTS, HIDDEN, key=jax.random.key(0))
     theirs = eqx.nn.GRUCell(INPUTS, HIDDEN, key=jax.random.key(1))
