@@ -429,6 +429,13 @@ def test_a_run_that_is_not_solved_says_nothing_of_it(trained):
     assert "start" not in trained.result
 
 
+def test_checkpoints_of_plain_runs_are_as_they_were(trained):
+    """Those from before there was any steering can be gone on from."""
+    arrays, _ = read_arrays(trained.path / "checkpoints" / "000020.safetensors")
+    parts = {name.split(".")[0] for name in arrays}
+    assert parts == {"parameters", "average", "optimiser", "batch", "tally", "best"}
+
+
 # ---- starts
 
 
