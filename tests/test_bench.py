@@ -136,9 +136,9 @@ def test_a_shared_core_is_remarked():
     assert "lantm had it for 40% of the time" in benchmark.remarks([shared])[1]
 
 
-def test_the_readme_shows_the_saved_results():
+def test_the_docs_show_the_saved_results():
     rows = benchmark.load_rows(ROOT / "benchmarks" / "results.json")
-    assert benchmark.markdown(rows) in (ROOT / "README.md").read_text()
+    assert benchmark.markdown(rows) in (ROOT / "docs" / "benchmark.md").read_text()
 
 
 # ---- the command

@@ -181,7 +181,7 @@ def test_tape_keys_are_shifted_readings():
     for i, length in enumerate(LENGTHS):
         if length == 0:
             continue
-        weights, memory = trace.weights[i, length - 1], np.asarray(end.memory.keys[i])
+        weights, memory = trace.weights[i, length - 1, 0], np.asarray(end.memory.keys[i])
         existed = ram_tape.cell.initial_memories + length - 1
         forward, backward = np.zeros(memory.shape[1]), np.zeros(memory.shape[1])
         for j in range(existed - 1):

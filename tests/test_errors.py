@@ -248,15 +248,9 @@ class Flat(Plane):
         return jnp.sum((keys - key[None]) ** 2)
 
 
-class Narrow(Plane):
-    def act(self, action, key):
-        return key @ jnp.ones((3, 2))
-
-
 BAD_SPACES = {
     "project": (Long(), "Long.project must return shape (2,), got shape (3,)"),
     "distance": (Flat(), "Flat.squared_distance must return shape (5,), got shape ()"),
-    "act": (Narrow(), "Narrow.act cannot take shape (2,), shape (2,): "),
 }
 
 

@@ -250,7 +250,6 @@ def test_no_key_serves_two_purposes():
 # ---- the machine
 
 
-@pytest.mark.usefixtures("unoptimised")
 def test_noise_reaches_both_phases_of_the_machine(tiny):
     machine = initial_machine(tiny(seed=4))
     tokens = jnp.zeros((2, 3), int)
@@ -357,7 +356,7 @@ def test_a_run_that_is_killed_amid_its_starts(tiny, tmp_path, monkeypatch):
     assert outcome(lantm.train(config, tmp_path / "killed")) == outcome(whole)
 
 
-@pytest.mark.usefixtures("eager", "unoptimised")
+@pytest.mark.usefixtures("eager")
 def test_noise_and_rate_reach_the_update(tiny, tmp_path):
     trainer = Trainer(lantm.Run.create(tiny(noise=1.0, rate_by="performance", seed=3), tmp_path))
     before = trainer.state
@@ -372,7 +371,6 @@ def test_noise_and_rate_reach_the_update(tiny, tmp_path):
     assert np.allclose(steps[3], steps[0] / 2, rtol=1e-9)
 
 
-@pytest.mark.usefixtures("unoptimised")
 def test_going_back_brings_the_kept_weights(tiny, tmp_path):
     trainer = Trainer(lantm.Run.create(tiny(go_back=True, seed=3), tmp_path))
     first = trainer.state.average

@@ -211,7 +211,7 @@ def test_results_are_merged_by_digest(trained, tmp_path):
     other = row | {"digest": "00000000", "config": row["config"] | {"seed": 0}}
     add_results(file, [row, row | {"seconds": 7}])
     assert add_results(file, [other]) == [other, row | {"seconds": 7}] == read_results(file)
-    assert max(map(len, file.read_text().splitlines())) < 1500
+    assert max(map(len, file.read_text().splitlines())) < 1800
 
 
 def test_results_are_rebuilt_from_runs(trained, capsys):
@@ -316,7 +316,7 @@ def test_a_failure_is_recorded_and_the_others_go_on(tiny, tmp_path):
     assert failed["error"].endswith(" (see error.log)")
     log = (tmp_path / bad.name / "error.log").read_text()
     assert "Traceback" in log
-    assert "in run_to_end" in log
+    assert "in step" in log
     Sweep([bad, good], tmp_path).train(Threadless(None))
     again = Threadless()
     Sweep([bad, good], tmp_path, retry=True).train(again)

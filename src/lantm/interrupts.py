@@ -20,6 +20,10 @@ _words: list[Callable[[], str]] = [lambda: "stopped"]
 """What to say when the program is stopped; the last one holds."""
 
 
+_watched = threading.Event()
+"""Set once a thread watches the signals of this process."""
+
+
 class Stopped(KeyboardInterrupt):
     """A signal asked for an end, and this is the moment for it."""
 
@@ -39,7 +43,7 @@ def deferred_signals() -> Iterator[Callable[[], None]]:
     asked: list[int] = []
 
     def remember(signum: int, frame: Any) -> None:
-        if asked:
+        if asked and not _watched.is_set():  # else the watcher ends the program
             raise SystemExit(exit_code(signum))
         asked.append(signum)
 
@@ -79,6 +83,7 @@ def watch_signals() -> None:
         if signal.getsignal(signum) != signal.SIG_IGN:  # as a program in the background has it
             signal.signal(signum, leave_to_watcher)
     threading.Thread(target=_watch, args=(reading,), daemon=True).start()
+    _watched.set()
 
 
 def leave_to_watcher(signum: int, frame: Any) -> None:

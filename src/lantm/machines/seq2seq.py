@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.core
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
@@ -136,7 +137,8 @@ def require_tokens(tokens: Tokens, vocabulary: Vocabulary) -> None:
     """Every token has to be a symbol or a mark; unknown inside `jax.jit`."""
     if isinstance(tokens, jax.core.Tracer):
         return
-    lowest, highest = int(tokens.min()), int(tokens.max())
+    found = np.asarray(tokens)
+    lowest, highest = int(found.min()), int(found.max())
     if lowest < 0 or highest >= vocabulary.size:
         wrong = lowest if lowest < 0 else highest
         raise ValueError(f"tokens must be from 0 to {vocabulary.size - 1}, got {wrong}")
