@@ -26,6 +26,7 @@ from lantm.training.config import TrainConfig
 from lantm.training.evaluation import Evaluation, evaluate_batches
 
 CHECKPOINTS = ("best", "last")
+METRICS_FILE = "metrics.jsonl"
 ZOO = "zoo:"
 DAMAGES = (json.JSONDecodeError, UnicodeDecodeError)
 STATUSES: dict[str, dict[str, Any]] = {
@@ -129,8 +130,14 @@ class Run:
                 yield row
 
     def metrics_lines(self) -> list[str]:
-        path = self.path / "metrics.jsonl"
-        return path.read_text("utf-8", errors="replace").splitlines() if path.exists() else []
+        """Of the run; of all its starts, as long as none was chosen."""
+        if (self.path / METRICS_FILE).exists():
+            return metrics_lines(self.path)
+        return [line for folder in self.start_folders() for line in metrics_lines(folder)]
+
+    def start_folders(self) -> list[Path]:
+        """Of the starts, if there are several, by number."""
+        return sorted((self.path / "starts").glob("*"), key=lambda folder: int(folder.name))
 
     def machine(self, checkpoint: str = "best") -> Machine:
         """The trained machine: best by validation, last, or the number of a kept batch, as 500."""
@@ -155,8 +162,7 @@ class Run:
     @property
     def saved(self) -> int | None:
         """The batch of the newest checkpoint to resume from, if there is one."""
-        starts = sorted((self.path / "starts").glob("*"), key=lambda folder: -int(folder.name))
-        for folder in (self.path / "checkpoints", *starts):
+        for folder in (self.path / "checkpoints", *reversed(self.start_folders())):
             numbers = [int(f.stem) for f in folder.glob("*.safetensors") if f.stem.isdigit()]
             if numbers:
                 return max(numbers)
@@ -187,6 +193,12 @@ def require_result(result: Any) -> None:
         for name in ("fine", "coarse"):
             if not 0 <= score[name] <= 1:
                 raise ValueError(f"{name} of a test score cannot be {score[name]!r}")
+
+
+def metrics_lines(folder: Path) -> list[str]:
+    """Of the file in a folder, if there is one."""
+    path = folder / METRICS_FILE
+    return path.read_text("utf-8", errors="replace").splitlines() if path.exists() else []
 
 
 def parse_row(line: str) -> dict[str, Any] | None:
