@@ -123,7 +123,7 @@ class Helpers:
         for number, process in list(self.numbers.items()):
             if process.poll() is not None:
                 del self.numbers[number]
-                self.closed.append(process)
+                self.close(process)
                 if number in needed:
                     code = process.returncode
                     self.on_notice(f"start {number}: its process ended with {code}")
@@ -152,7 +152,7 @@ class Helpers:
                 self.numbers[number] = process
 
     def start(self) -> subprocess.Popen[bytes]:
-        settings = {name.upper(): getattr(jax.config, name) for name in SETTINGS}
+        settings = {name.upper(): jax.config.values.get(name) for name in SETTINGS}
         chosen = {name: str(value) for name, value in settings.items() if value is not None}
         words = [sys.executable, "-m", "lantm.training.helper", str(self.folder), *loaded_files]
         with (self.folder / LOG_FILE).open("ab") as log:

@@ -337,8 +337,11 @@ class Trainer:
         return self.folder.name != "checkpoints"
 
     @property
-    def last_look(self) -> tuple[float, ...]:
-        return FAILED if self.state.start is None else tuple(self.state.start.scores.tolist())
+    def last_look(self) -> tuple[float, float]:
+        if self.state.start is None:
+            return FAILED
+        coarse, fine = self.state.start.scores.tolist()
+        return coarse, fine
 
     # ---- updates
 
