@@ -14,7 +14,12 @@ import lantm
 from lantm.tasks.streams import SmallestFirst, training_stream
 from lantm.training import trainer as training
 from lantm.training.checkpoints import read_arrays
-from lantm.training.starts import Outcome, best_start, is_accepted, looks, read_outcome, tried, wanted
+from lantm.training.starts import (
+    Outcome,
+    best_start,
+    is_accepted,
+    looks,
+)
 from lantm.training.steering import (
     TABLE_SIZE,
     first_steering,

@@ -19,7 +19,7 @@ from lantm.machines.seq2seq import Machine
 from lantm.processes import prefer_one_thread
 from lantm.spaces import SPACES
 from lantm.tasks import TASKS, Batch, Task
-from lantm.tasks.streams import evaluation_batches
+from lantm.tasks.streams import evaluation_batches, usual_examples
 from lantm.tasks.textfile import read_batches
 from lantm.training.checkpoints import load_tree, write_atomically
 from lantm.training.config import TrainConfig
@@ -230,16 +230,21 @@ def evaluate(
     data: str | Path | Iterable[str | Path] = (),
     *,
     checkpoints: str | int | Iterable[str | int] | None = None,
-    examples: int = 3200,
+    examples: int | None = None,
 ) -> list[Score]:
     """Accuracies on the test sets of the given multiples, and on files of the authors' format.
 
-    Without a choice: of the best and the last checkpoint, or what there is of the two.
+    Without a choice: of the best and the last checkpoint, or what there is of the two; 3,200
+    problems of a multiple, and fewer where they are longer than twice those of training.
     """
     prefer_one_thread()
     run = run if isinstance(run, Run) else Run.open(run)
+
+    def number_of(multiple: int) -> int:
+        return usual_examples(run.task, multiple) if examples is None else examples
+
     sets: list[tuple[int | str, list[Batch]]] = [
-        (multiple, evaluation_batches(run.task, "test", multiple, examples))
+        (multiple, evaluation_batches(run.task, "test", multiple, number_of(multiple)))
         for multiple in as_list(multiples)
     ]
     sets += [(str(path), read_batches(path, run.task)) for path in as_list(data)]

@@ -28,9 +28,11 @@ from lantm.tasks.streams import (
     bucket,
     buckets,
     evaluation_batches,
+    far_multiples,
     pad,
     require_room,
     training_stream,
+    usual_examples,
 )
 from lantm.tasks.textfile import FileStream
 from lantm.training.checkpoints import (
@@ -42,7 +44,7 @@ from lantm.training.checkpoints import (
 )
 from lantm.training.config import TrainConfig
 from lantm.training.evaluation import Evaluation, evaluate_batches
-from lantm.training.runs import METRICS_FILE, Run, evaluate, metrics_lines, parse_row
+from lantm.training.runs import METRICS_FILE, Run, Score, evaluate, metrics_lines, parse_row
 from lantm.training.search import Helpers, search
 from lantm.training.starts import (
     FAILED,
@@ -162,11 +164,20 @@ def train_and_test(
         run.write_json("result.json", {"status": "failed", "error": str(error)})
         raise
     seconds = round(trainer.seconds, 1)
-    scores = [score.to_dict() for score in evaluate(run, examples=run.config.test_examples)]
+    scores = [score.to_dict() for score in final_scores(run)]
     for row in scores:
         del row["by_length"]
     many = {"threads": threads} if threads > 1 else {}
     return {"status": "finished", "seconds": seconds, **many, **trainer.ending, "test": scores}
+
+
+def final_scores(run: Run) -> list[Score]:
+    """The scores at the end, also far beyond the training size if that is asked for."""
+    most = run.config.test_examples
+    scores = evaluate(run, examples=most)
+    for multiple in far_multiples(run.task) if run.config.test_far else ():
+        scores += evaluate(run, multiple, examples=usual_examples(run.task, multiple, most))
+    return scores
 
 
 class Trainer:
