@@ -11,6 +11,7 @@ from lantm.tasks import TASKS
 from lantm.tasks.streams import PURPOSES, REGIMES, evaluation_batches, training_stream
 from lantm.tasks.textfile import write_batches
 from lantm.training.evaluation import percent
+from lantm.training.kinds import KIND_NAMES, kind_of
 from lantm.training.runs import Run, evaluate, zoo_names
 
 
@@ -83,10 +84,11 @@ def run_data(found: argparse.Namespace) -> int:
 
 
 def run_zoo(found: argparse.Namespace) -> int:
-    table = Table("machine", "fine 2x", "coarse 2x", "trained by")
+    table = Table("machine", "fine 2x", "coarse 2x", "whose machine and training", "trained by")
     for name in zoo_names():
         run = Run.open(name)
         twice = next(row for row in (run.result or {})["test"] if row["source"] == 2)
-        table.add_row(name, *map(percent, accuracies(twice)), run.config.command)
+        shares, kind = map(percent, accuracies(twice)), kind_of(run.config.flat())
+        table.add_row(name, *shares, KIND_NAMES[kind], run.config.command)
     show_table(make_console(), table)
     return 0
