@@ -546,7 +546,9 @@ def test_a_zoo(trained, capsys, monkeypatch, tmp_path):
     assert "got 'zoo:tiny'" in refused(capsys, "eval", "zoo:tiny")
     shutil.copytree(trained.path, tmp_path / "zoo" / "tiny")
     assert cli.main(["zoo"]) == 0
-    assert table_rows(capsys.readouterr().out)[0][0] == "zoo:tiny"
+    shown = table_rows(capsys.readouterr().out)[0]
+    assert shown[0] == "zoo:tiny"
+    assert shown[3] == "our machine", "its sizes are not the paper's"
     assert cli.main(["eval", "zoo:tiny", "--examples=32", "--multiples", "2", "--json"]) == 0
     assert [row["checkpoint"] for row in json.loads(capsys.readouterr().out)] == ["best", "last"]
 

@@ -129,8 +129,10 @@ def expectation(sweep: Sweep, slots: int) -> str:
     if not sweep.waiting:
         return "nothing is left to train"
     rates = known_rates(sweep)
-    alone = duration(rates.left(sweep))
-    return f"{duration(rates.left(sweep, slots))} left with {slots} at a time ({alone} of one core)"
+    alone, unknown = duration(rates.left(sweep)), ", ".join(rates.unmeasured(sweep))
+    doubt = f"; {unknown} taken for another model, having never been timed" if unknown else ""
+    left = duration(rates.left(sweep, slots))
+    return f"{left} left with {slots} at a time ({alone} of one core{doubt})"
 
 
 def standing(sweep: Sweep) -> str:

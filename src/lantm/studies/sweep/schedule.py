@@ -146,6 +146,11 @@ class Rates:
                 return self.seconds[likeness] * (config.batches - done)
         return None
 
+    def unmeasured(self, sweep: Sweep) -> list[str]:
+        """Models that are waiting and of which no run has finished: others stand in for them."""
+        models = dict.fromkeys(run.config.model.model for run in sweep.waiting)
+        return [model for model in models if (None, model) not in self.seconds]
+
     def left(self, sweep: Sweep, slots: int = 1) -> float | None:
         """Seconds until all runs of a sweep are finished, with so many at a time."""
         parts = [self.expect(run.config) for run in sweep.waiting]
