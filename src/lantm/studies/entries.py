@@ -59,7 +59,7 @@ class Result:
 
     @property
     def solved(self) -> bool:
-        return self.twice is not None and self.twice.coarse >= SOLVED
+        return self.twice is not None and bool(self.twice.coarse >= SOLVED)
 
 
 def parse(rows: Iterable[Mapping[str, Any]], checkpoint: str = "best") -> list[Result]:

@@ -163,7 +163,7 @@ def lie_gaps(results: Sequence[Result]) -> dict[Place, float]:
     """The paper's coarse accuracy minus ours, of the Lie-access cells where it has any."""
     own = best(of_kind(results, PAPER))
     return {
-        cell: round(theirs.coarse - own[cell].coarse, 6)
+        cell: round(float(theirs.coarse - own[cell].coarse), 6)
         for cell, theirs in paper().items()
         if is_lie(cell) and cell in own and theirs.coarse >= FAILED
     }

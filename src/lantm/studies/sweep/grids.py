@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from lantm.errors import require_one_of
 from lantm.machines.models import MODELS, ModelConfig
 from lantm.settings import UNSET, canonical, plain_type, reader, type_hints
-from lantm.studies.entries import best, paper, parse
+from lantm.studies.entries import paper, parse
 from lantm.studies.results import Row
 from lantm.tasks.streams import REGIMES
 from lantm.training.config import TrainConfig, configure
@@ -119,15 +119,14 @@ def behind(configs: list[TrainConfig], rows: Sequence[Row]) -> list[TrainConfig]
         if row is None:
             return False
         (result,) = parse([row])
-        scores = best([result]).get(result.cell)
-        return result.cell in paper() and (
-            scores is None or scores.coarse < paper()[result.cell].coarse - BEHIND
-        )
+        told = float(paper()[result.cell].coarse) if result.cell in paper() else 0.0
+        return (float(result.twice.coarse) if result.twice else 0.0) < told - BEHIND
 
     return [config for config in configs if is_behind(config)]
 
 
 BEHIND = 0.1
+"""How far below the paper's accuracy a run has to be to count as behind."""
 GRIDS = {
     grid.name: grid
     for grid in (
@@ -174,7 +173,8 @@ def read_grid(path: Path) -> Grid:
     usual = TrainConfig().flat()
     cell = {name: axes.pop(name, [base.pop(name, usual[name])]) for name in (*CELL, "seed")}
     tried = [base | settings for settings in vary(**axes)]
-    grid = Grid(path.stem, recipe, lambda task, model, regime: tried, *cell.values())
+    tasks, models, regimes, seeds = cell.values()
+    grid = Grid(path.stem, recipe, lambda t, m, r: tried, tasks, models, regimes, seeds)
     grid.configs()  # a value that cannot be is refused here, with the file's name
     return grid
 
