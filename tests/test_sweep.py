@@ -6,6 +6,7 @@ import functools
 import json
 import operator
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -148,6 +149,16 @@ def test_cells_are_those_of_the_papers_tables():
     assert {config.seed for config in found} == {1}
     plain = {c.digest for c in GRIDS["best"].configs()}
     assert sum(config.digest in plain for config in found) == 112
+
+
+def test_the_guide_says_how_many_runs_a_grid_has():
+    guide = (Path(__file__).parents[1] / "docs" / "sweeps.md").read_text()
+    table = guide.split("\n## ")[0]
+    told = dict(re.findall(r"^\| `(\w+)` \| (?:at most )?(\d+) \|", table, re.M))
+    assert set(told) == set(GRIDS)
+    every = {name: grid._replace(select=lambda runs, _: runs) for name, grid in GRIDS.items()}
+    small = {name: len(grid.configs()) for name, grid in every.items() if name != "paper"}
+    assert small == {name: int(told[name]) for name in small}
 
 
 def test_the_whole_grid_of_lantm_s():
