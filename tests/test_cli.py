@@ -546,14 +546,15 @@ def test_a_zoo(trained, capsys, monkeypatch, tmp_path):
     assert "got 'zoo:tiny'" in refused(capsys, "eval", "zoo:tiny")
     shutil.copytree(trained.path, tmp_path / "zoo" / "tiny")
     assert cli.main(["zoo"]) == 0
-    name, *_, four, ten, _ = table_rows(capsys.readouterr().out)[0]
+    name, _, _, four, ten, kind, _ = table_rows(capsys.readouterr().out)[0]
     assert (name, four, ten) == ("zoo:tiny", "-", "-")
+    assert kind == "our machine", "its sizes are not the paper's"
     file = tmp_path / "zoo" / "tiny" / "result.json"
     result = json.loads(file.read_bytes())
     result["test"].append({"checkpoint": "best", "source": 10, "fine": 0.9, "coarse": 0.625})
     file.write_text(json.dumps(result))
     assert cli.main(["zoo"]) == 0
-    assert table_rows(capsys.readouterr().out)[0][-3:-1] == ["-", "62.50"]
+    assert table_rows(capsys.readouterr().out)[0][3:5] == ["-", "62.50"]
     assert cli.main(["eval", "zoo:tiny", "--examples=32", "--multiples", "2", "--json"]) == 0
     assert [row["checkpoint"] for row in json.loads(capsys.readouterr().out)] == ["best", "last"]
 
