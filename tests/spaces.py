@@ -41,6 +41,8 @@ VARIANTS: dict[str, dict[str, object]] = {
         "gate": "cut_off",
         "anchored": True,
         "blended": True,
+        "homing": True,
+        "feeling": True,
         "strength_floor": 0.2,
     },
 }

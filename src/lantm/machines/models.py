@@ -68,6 +68,10 @@ class ModelConfig:
     """Where a gate is half open, read at both places, instead of at a place between them."""
     strength_floor: float = 0.0
     """The least strength of a memory, from 0 to 1."""
+    feeling: bool = False
+    """The output is told how far the read heads are from the nearest memory."""
+    homing: bool = False
+    """Random access leads heads back to where they began, not to places that are emitted."""
 
     def __post_init__(self) -> None:
         require_one_of("model", self.model, MODELS)
@@ -182,6 +186,7 @@ def build_lie_access(config: ModelConfig, key: PRNGKeyArray) -> LieAccess:
         WEIGHTINGS[config.chosen("weighting")](),
         anchored=config.anchored,
         blended=config.blended,
+        feeling=config.feeling,
     )
 
 
@@ -197,7 +202,14 @@ def _build_head(
     action_gate = Gate(action_gate_bias) if config.action_interpolation else None
     space = SPACES[config.chosen("space")]
     reach, gate = space.reach(reach_key), GATES[config.gate](gate_bias)
-    return Head(space, reach=reach, gate=gate, action_gate=action_gate, key=head_key)
+    return Head(
+        space,
+        reach=reach,
+        gate=gate,
+        action_gate=action_gate,
+        homing=config.homing,
+        key=head_key,
+    )
 
 
 # ---- the catalogue
@@ -214,6 +226,8 @@ OWN_SETTINGS: dict[str, Any] = {
     "gate": "sigmoid",
     "anchored": False,
     "blended": False,
+    "homing": False,
+    "feeling": False,
     "strength_floor": 0.0,
 }
 """Settings that only some models take, with the values that say nothing."""
@@ -222,7 +236,7 @@ SIZES = {"hidden_size": 50, "embedding_size": 14}
 MEMORY = frozenset({"output", "strength_floor"})
 LIE = MEMORY | {
     *("space", "weighting", "action_interpolation", "read_heads", "write_heads"),
-    *("gate", "anchored", "blended"),
+    *("gate", "anchored", "blended", "homing", "feeling"),
 }
 RANDOM = MEMORY | {"key_size", "sharpen"}
 
