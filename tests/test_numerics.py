@@ -73,13 +73,17 @@ def hard_moves(space):
     raw, nothing = np.ones(space.action_size), np.zeros(space.action_size)
     action, one = space.action(jnp.asarray(raw)), space.identity()
     antipode = jax.tree.map(lambda leaf: -leaf, action)
-    flip = one._replace(phase=jnp.array([-1.0, 0.0])) if isinstance(one, lantm.Rotation) else one
+    flip, other = (
+        jax.tree.map(jnp.round, space.exp(jnp.pi * jnp.eye(space.algebra_size)[i])) for i in (0, -1)
+    )
     return {
         "zero vectors": (0.5, 0 * key, key, nothing, one, 0.5),
         "antipodal keys": (0.5, opposite, key, raw, one, 0.5),
         "antipodal axes and phases": (0.5, key, key, raw, antipode, 0.5),
         "the last action again": (0.5, key, key, raw, action, 0.5),
         "half a turn": (0.5, key, key, nothing, flip, 0.5),
+        "half a turn of another kind": (0.5, key, key, nothing, other, 0.5),
+        "half a turn onwards": (0.5, key, key, raw, other, 0.5),
         "shut gates": (0.0, opposite, key, raw, flip, 0.0),
         "open gates": (1.0, opposite, key, raw, flip, 1.0),
         "huge actions": (0.5, 1e9 * key, key, 1e9 * raw, action, 0.5),

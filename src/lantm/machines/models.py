@@ -14,7 +14,7 @@ from lantm.machines.memory_cell import MemoryCell
 from lantm.machines.seq2seq import Machine
 from lantm.memory import WEIGHTINGS
 from lantm.parts import CONTROLLERS, GATES, OUTPUTS, Access, Gate, Head, LieAccess, RandomAccess
-from lantm.spaces import SPACES
+from lantm.spaces import find_space
 from lantm.tasks import Vocabulary
 
 
@@ -25,7 +25,7 @@ class ModelConfig:
     model: str = "lantm"
     """lstm, ram, ram_tape, lantm, lantm_s, slantm or slantm_s."""
     space: str | None = None
-    """Another key space for a Lie-access model: plane, free_plane, sphere, bounded_sphere, ..."""
+    """Another key space for a Lie-access model: plane, sphere, circle, hyperbolic, line*circle, ..."""
     hidden_size: int | None = None
     """Cells of each layer of the controller; 256 for lstm and 50 for the others if not given."""
     layers: int = 1
@@ -87,9 +87,10 @@ class ModelConfig:
         if not 0 <= self.strength_floor <= 1:
             raise ValueError(f"strength_floor must be from 0 to 1, got {self.strength_floor!r}")
         require_one_of("gate", self.gate, GATES)
-        for name, known in (("space", SPACES), ("weighting", WEIGHTINGS)):
-            if self.chosen(name) is not None:
-                require_one_of(name, self.chosen(name), known)
+        if self.chosen("space") is not None:
+            find_space(self.chosen("space"))
+        if self.chosen("weighting") is not None:
+            require_one_of("weighting", self.chosen("weighting"), WEIGHTINGS)
 
     def chosen(self, name: str) -> Any:
         """A setting, or where it is not given, what the model's name stands for."""
@@ -176,7 +177,7 @@ def build_lie_access(config: ModelConfig, key: PRNGKeyArray) -> LieAccess:
     read_biases = config.read_gate_bias, config.read_action_gate_bias
     write_biases = config.write_gate_bias, config.write_action_gate_bias
     return LieAccess(
-        SPACES[config.chosen("space")],
+        find_space(config.chosen("space")),
         [_build_head(config, *read_biases, k) for k in _keys(read_key, config.read_heads)],
         [_build_head(config, *write_biases, k) for k in _keys(write_key, config.write_heads)],
         WEIGHTINGS[config.chosen("weighting")](),
@@ -195,7 +196,7 @@ def _build_head(
 ) -> Head:
     reach_key, head_key = jax.random.split(key)
     action_gate = Gate(action_gate_bias) if config.action_interpolation else None
-    space = SPACES[config.chosen("space")]
+    space = find_space(config.chosen("space"))
     reach, gate = space.reach(reach_key), GATES[config.gate](gate_bias)
     return Head(space, reach=reach, gate=gate, action_gate=action_gate, key=head_key)
 
