@@ -99,6 +99,32 @@ def test_heads(name, precision):
         assert odd_leaves(outcome, precision) == [], case
 
 
+def distances(space, key, keys):
+    return space.squared_distance(space.project(key), jax.vmap(space.project)(keys))
+
+
+def hard_distances(space):
+    """A head and keys, by what is hard about them."""
+    head = np.arange(1.0, space.key_size + 1) / space.key_size
+    away = head + np.arange(1.0, 4)[:, None]
+    return {
+        "on all keys": (head, np.tile(head, (3, 1))),
+        "very near": (head, head + 1e-12 * away),
+        "near in the last coordinate": (head, head + 1e-7 * np.eye(space.key_size)[-1:] * away),
+        "opposite": (head, -np.tile(head, (3, 1))),
+        "far away": (head, 1e6 * away),
+        "zero vectors": (0 * head, 0 * away),
+    }
+
+
+@pytest.mark.parametrize("name", ALL_SPACES)
+def test_distances(name, precision):
+    space = cast(ALL_SPACES[name], precision)
+    for case, args in hard_distances(space).items():
+        outcome = results_and_gradients(distances, space, *cast(args, precision))
+        assert odd_leaves(outcome, precision) == [], case
+
+
 def random_access(squared_distances, raw, strengths, valid):
     return to_weights(strengthen(softmax(-squared_distances, valid), strengths, valid))
 
@@ -149,12 +175,17 @@ def test_readings(name, precision):
             assert odd_leaves(outcome, precision) == [], (case, temperature)
 
 
+FAR_SPACES = ("hyperbolic", "heisenberg", "rigid3", "quaternions*torus")
+"""Where steps turn, or lead far."""
+
+
 # The scope keeps the tests of a model together: each process compiles its models only.
-@pytest.mark.parametrize("name", [*lantm.MODELS, "slantm_bounded"], scope="module")
+@pytest.mark.parametrize("name", [*lantm.MODELS, "slantm_bounded", *FAR_SPACES], scope="module")
 @pytest.mark.parametrize("scale", [1, 10])
 def test_machines(name, scale):
     """Answers, loss and gradients, in single precision, of sequences of every length from one."""
-    rng, double = np.random.default_rng(0), machine(name)
+    own = name in FAR_SPACES
+    rng, double = np.random.default_rng(0), machine("lantm", space=name) if own else machine(name)
     with jax.enable_x64(False):
         single = cast(double, "float32")
         scaled = jax.tree.map(lambda p: scale * p if eqx.is_array(p) else p, single)

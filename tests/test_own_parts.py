@@ -393,7 +393,7 @@ def test_a_machine_by_settings_alone_trains_and_is_shown(tiny, tmp_path, no_scan
 
 def small_lie(config, key):
     """An access of one's own, as the guide shows it."""
-    space = lantm.SPACES[config.chosen("space")]
+    space = lantm.find_space(config.chosen("space"))
     keys = jax.random.split(key)
     return Backwards(space, *([lantm.Head(space, key=k)] for k in keys))
 

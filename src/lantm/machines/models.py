@@ -25,7 +25,7 @@ class ModelConfig:
     model: str = "lantm"
     """lstm, ram, ram_tape, lantm, lantm_s, slantm or slantm_s."""
     space: str | None = None
-    """Another key space for a Lie-access model: plane, sphere, circle, hyperbolic, line*circle, ..."""
+    """Another key space for a Lie-access model: plane, sphere, circle, rigid, line*circle, ..."""
     hidden_size: int | None = None
     """Cells of each layer of the controller; 256 for lstm and 50 for the others if not given."""
     layers: int = 1

@@ -36,9 +36,7 @@ class Heisenberg(Paced):
     def mix(self, gate: Scalar, candidate: Key, key: Key) -> Key:
         return scale(gate, candidate) + scale(1 - gate, key)
 
-    def squared_distance(
-        self, key: Key, keys: Float[Array, "slots 3"]
-    ) -> Float[Array, " slots"]:
+    def squared_distance(self, key: Key, keys: Float[Array, "slots 3"]) -> Float[Array, " slots"]:
         """The products are of differences, which are exact where the keys are near each other. On
         a key, where the root has no derivative, it is 0, with gradient zero.
         """

@@ -15,7 +15,7 @@ FAR = 20.0
 precision has no overflow, and beyond it could not tell directions apart."""
 
 ARSINE = [(-1) ** k * coefficient for k, coefficient in enumerate(ARCSINE)]
-DISTANCE = [0, *(4 * (-1) ** k * coefficient for k, coefficient in enumerate(ARCSINE_SQUARE))]
+DISTANCE = [0.0, *(4 * (-1) ** k * coefficient for k, coefficient in enumerate(ARCSINE_SQUARE))]
 """Of arsinh(t) / t, and (2 arsinh(t))^2."""
 SHORTEST = 1e-15
 """The least |c z + d| to divide by. It is 0 only by rounding, where c x = -d and y is tiny."""
@@ -78,15 +78,14 @@ class Hyperbolic(Paced):
     def mix(self, gate: Scalar, candidate: Key, key: Key) -> Key:
         return scale(gate, candidate) + scale(1 - gate, key)
 
-    def squared_distance(
-        self, key: Key, keys: Float[Array, "slots 2"]
-    ) -> Float[Array, " slots"]:
+    def squared_distance(self, key: Key, keys: Float[Array, "slots 2"]) -> Float[Array, " slots"]:
         """sinh(d / 2)^2 = sinh((h - h') / 2)^2 + (x - x')^2 / (4 y y'), from differences alone, so
         that nothing cancels far out.
         """
-        grown = jnp.expm1((keys[:, 1] - key[1]) / 2)
-        up = grown * (grown + 2) / (2 * (grown + 1))
-        over = (keys[:, 0] - key[0]) * (jnp.exp(-key[1]) / (grown + 1)) / 2
+        half = (keys[:, 1] - key[1]) / 2
+        growth, grown = jnp.exp(half), jnp.expm1(half)
+        up = grown * (grown + 2) / (2 * growth)
+        over = (keys[:, 0] - key[0]) * (jnp.exp(-key[1]) / growth) / 2
         return smooth(up**2 + over**2, DISTANCE, lambda t: (2 * arsinh(t)) ** 2, near=NARROW)
 
     def inverse(self, action: Moebius) -> Moebius:

@@ -118,4 +118,3 @@ def logarithm(quaternion: Quaternion) -> Float[Array, "3"]:
     beside_one = (w > 0) & (square < NARROW)
     near = scale(smooth(square, ARCSINE, jnp.ones_like, near=NARROW), v)
     return jnp.where(beside_one, near, scale(jnp.arctan2(dot(axis, v), w), axis))
-

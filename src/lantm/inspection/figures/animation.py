@@ -29,9 +29,7 @@ def animate(
     writer = writer_for(Path(path), fps)
     names = require_kept(run)
     episodes = [observe(run.machine(name), run.task, size, seed) for name in names]
-    chart = flatten(
-        episodes[0].to_chart(np.concatenate([episode.keys for episode in episodes]))
-    )
+    chart = flatten(episodes[0].to_chart(np.concatenate([episode.keys for episode in episodes])))
     figure = blank("", 9.0, 4.4)
     last = len(names) - 1
     with writer.saving(figure, str(path), dpi=80):

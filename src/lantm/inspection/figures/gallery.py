@@ -130,6 +130,26 @@ def sphere(episode: Episode) -> Figure:
     return figure
 
 
+def chart(episode: Episode) -> Figure:
+    """Writes and reads in the space's own chart, of two or three dimensions."""
+    keys = episode.chart
+    if keys.view == "sphere":
+        return sphere(episode)
+    figure = blank(episode.title, 7.0, 6.5)
+    if keys.points.shape[1] == 2:
+        axes = figure.subplots()
+        draw_keys(axes, keys, episode)
+        frame(axes, keys)
+    else:
+        axes = figure.add_subplot(projection="3d")
+        draw_keys(axes, keys, episode)
+        x, y, z = keys.axes
+        axes.set(xlabel=x, ylabel=y, zlabel=z)
+        axes.set_aspect("equal")
+    draw_legend(figure)
+    return figure
+
+
 def best_view(keys: np.ndarray) -> np.ndarray:
     """The direction from which the tenth of the keys that is furthest back is most in front."""
     turns = np.arange(400) + 0.5
@@ -253,6 +273,7 @@ FIGURES: dict[str, Callable[..., Figure]] = {
     "plane": of_run(plane),
     "flat": of_run(flat),
     "sphere": of_run(sphere),
+    "chart": of_run(chart),
     "weights": of_run(weights),
     "training": training,
     "lengths": lengths,

@@ -31,9 +31,7 @@ def blank(title: str, width: float, height: float) -> Figure:
 # ---- keys, in the plane or in space
 
 
-def draw_writes(
-    axes: Axes, points: np.ndarray, strengths: np.ndarray, wraps: bool = False
-) -> None:
+def draw_writes(axes: Axes, points: np.ndarray, strengths: np.ndarray, wraps: bool = False) -> None:
     """Circles on a line, filled by their strengths."""
     axes.plot(*way(points, wraps).T, color=WRITE, linewidth=0.8, zorder=2)
     scatter(axes, points, c=fills(strengths), edgecolors=WRITE, s=42, zorder=3)
