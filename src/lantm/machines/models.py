@@ -68,12 +68,14 @@ class ModelConfig:
     """Where a gate is half open, read at both places, instead of at a place between them."""
     strength_floor: float = 0.0
     """The least strength of a memory, from 0 to 1."""
+    memories: int = 1
+    """Of a Lie-access model; each has as many heads of its own as are asked for."""
 
     def __post_init__(self) -> None:
         require_one_of("model", self.model, MODELS)
         require_one_of("controller", self.controller, CONTROLLERS)
         require_one_of("output", self.output, OUTPUTS)
-        sizes = ("layers", "memory_width", "read_heads", "write_heads")
+        sizes = ("layers", "memory_width", "read_heads", "write_heads", "memories")
         optional = ("hidden_size", "embedding_size", "key_size")
         for name in (*sizes, *(name for name in optional if getattr(self, name) is not None)):
             require_positive(**{name: getattr(self, name)})
@@ -176,13 +178,15 @@ def build_lie_access(config: ModelConfig, key: PRNGKeyArray) -> LieAccess:
     read_key, write_key = jax.random.split(key)
     read_biases = config.read_gate_bias, config.read_action_gate_bias
     write_biases = config.write_gate_bias, config.write_action_gate_bias
+    reads, writes = (n * config.memories for n in (config.read_heads, config.write_heads))
     return LieAccess(
         find_space(config.chosen("space")),
-        [_build_head(config, *read_biases, k) for k in _keys(read_key, config.read_heads)],
-        [_build_head(config, *write_biases, k) for k in _keys(write_key, config.write_heads)],
+        [_build_head(config, *read_biases, k) for k in _keys(read_key, reads)],
+        [_build_head(config, *write_biases, k) for k in _keys(write_key, writes)],
         WEIGHTINGS[config.chosen("weighting")](),
         anchored=config.anchored,
         blended=config.blended,
+        memories=config.memories,
     )
 
 
@@ -216,6 +220,7 @@ OWN_SETTINGS: dict[str, Any] = {
     "anchored": False,
     "blended": False,
     "strength_floor": 0.0,
+    "memories": 1,
 }
 """Settings that only some models take, with the values that say nothing."""
 
@@ -223,7 +228,7 @@ SIZES = {"hidden_size": 50, "embedding_size": 14}
 MEMORY = frozenset({"output", "strength_floor"})
 LIE = MEMORY | {
     *("space", "weighting", "action_interpolation", "read_heads", "write_heads"),
-    *("gate", "anchored", "blended"),
+    *("gate", "anchored", "blended", "memories"),
 }
 RANDOM = MEMORY | {"key_size", "sharpen"}
 
