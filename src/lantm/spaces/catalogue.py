@@ -3,7 +3,6 @@
 import dataclasses
 import re
 from collections.abc import Callable
-from functools import reduce
 
 from lantm.errors import require_one_of
 from lantm.spaces.base import KeySpace, Paced
@@ -50,7 +49,10 @@ def find_space(name: str) -> KeySpace:
       second=Torus(bounded=False, circles=1)
     )
     """
-    return reduce(Product, map(find_factor, name.split("*")))
+    space, *others = map(find_factor, name.split("*"))
+    for other in others:
+        space = Product(space, other)
+    return space
 
 
 def find_factor(name: str) -> KeySpace:

@@ -37,6 +37,9 @@ class Product(KeySpace):
     first: KeySpace
     second: KeySpace
 
+    def __init__(self, first: KeySpace, second: KeySpace):
+        self.first, self.second = first, second
+
     @property
     def key_size(self) -> int:
         return self.first.key_size + self.second.key_size

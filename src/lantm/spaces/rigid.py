@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from lantm.spaces.base import EmbeddedKeySpace, Key, Paced, Scalar, dot, scale
+from lantm.spaces.base import EmbeddedKeySpace, Key, Paced, dot, scale
 from lantm.spaces.quaternions import Quaternion, conjugate, exponential, logarithm, multiply
 from lantm.spaces.smooth import cotangent, excess, sine, versine
 from lantm.spaces.sphere import cross, unit
@@ -31,23 +31,23 @@ class Rigid2(EmbeddedKeySpace, Paced):
     def exp(self, velocity: Float[Array, "3"]) -> Motion2:
         turn, along = velocity[0], velocity[1:]
         square = turn**2
-        shift = combine(sine(square), turn * versine(square), along)
+        shift = multiply2(jnp.stack([sine(square), turn * versine(square)]), along)
         return Motion2(unit(turn), shift)
 
     def log(self, action: Motion2) -> Float[Array, "3"]:
         turn = jnp.arctan2(action.phase[1], action.phase[0])
-        along = combine(1 - turn**2 * cotangent(turn**2), -turn / 2, action.shift)
-        return jnp.stack([turn, *along])
+        slant = jnp.stack([1 - turn**2 * cotangent(turn**2), -turn / 2])
+        return jnp.stack([turn, *multiply2(slant, action.shift)])
 
     def act(self, action: Motion2, key: Key) -> Key:
-        return combine(*action.phase, key) + action.shift
+        return multiply2(action.phase, key) + action.shift
 
     def inverse(self, action: Motion2) -> Motion2:
-        cos, sin = action.phase
-        return Motion2(jnp.stack([cos, -sin]), -combine(cos, -sin, action.shift))
+        back = jnp.stack([action.phase[0], -action.phase[1]])
+        return Motion2(back, -multiply2(back, action.shift))
 
     def compose(self, second: Motion2, first: Motion2) -> Motion2:
-        return Motion2(combine(*second.phase, first.phase), self.act(second, first.shift))
+        return Motion2(multiply2(second.phase, first.phase), self.act(second, first.shift))
 
 
 class Motion3(NamedTuple):
@@ -94,10 +94,10 @@ class Rigid3(EmbeddedKeySpace, Paced):
         return Motion3(multiply(second.turn, first.turn), self.act(second, first.shift))
 
 
-def combine(cos: Scalar, sin: Scalar, vector: Float[Array, "2"]) -> Float[Array, "2"]:
-    """(cos + i sin)(x + i y)"""
-    x, y = vector
-    return jnp.stack([cos * x - sin * y, sin * x + cos * y])
+def multiply2(left: Float[Array, "2"], right: Float[Array, "2"]) -> Float[Array, "2"]:
+    """(a + i b)(x + i y)"""
+    (a, b), (x, y) = left, right
+    return jnp.stack([a * x - b * y, a * y + b * x])
 
 
 def rotate(turn: Quaternion, vector: Float[Array, "3"]) -> Float[Array, "3"]:

@@ -16,10 +16,11 @@ Angles = Float[Array, " circles"]
 class Torus(EmbeddedKeySpace, Paced):
     """n unit circles in R^2n, each under SO(2). A group element is the angles of the turns."""
 
-    circles: int = eqx.field(static=True, default=2)
+    circles: int = eqx.field(static=True)
 
-    def __check_init__(self) -> None:
-        require_positive(circles=self.circles)
+    def __init__(self, circles: int = 2, *, bounded: bool = True):
+        require_positive(circles=circles)
+        self.circles, self.bounded = circles, bounded
 
     @property
     def key_size(self) -> int:
