@@ -44,10 +44,7 @@ def find_space(name: str) -> KeySpace:
     `NAME*NAME` is the product.
 
     >>> find_space("line*free_circle")
-    Product(
-      first=Plane(key_size=1, bounded=True),
-      second=Torus(bounded=False, circles=1)
-    )
+    Product(first=Plane(key_size=1), second=Torus(bounded=False, circles=1))
     """
     space, *others = map(find_factor, name.split("*"))
     for other in others:
