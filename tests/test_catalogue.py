@@ -86,7 +86,7 @@ def affine(linear, shift):
 MATRICES = {
     "sphere": skew,
     "quaternions": from_left,
-    "sphere3": lambda *v: from_left(*v[:3]) - from_right(*v[3:]),
+    "sphere3": lambda *v: (from_left(*v[:3]) - from_right(*v[3:])) / 2**0.5,
     "rigid": lambda turn, *shift: affine(np.array([[0, -turn], [turn, 0]]), shift),
     "rigid3": lambda *v: affine(skew(*v[:3]), v[3:]),
     "heisenberg": lambda x, y, z: np.array([[0, x, z], [0, 0, y], [0, 0, 0]]),
@@ -136,7 +136,7 @@ def test_exp_is_that_of_matrices(name, data):
         ("rigid3", lantm.Rigid3().exp(jnp.array([0, jnp.pi, 0, 1.0, 2.0, 3.0]))),
         ("rigid", lantm.Rigid2().exp(jnp.array([jnp.pi, 1.0, 2.0]))),
         ("hyperbolic", Moebius(*map(jnp.asarray, (0.0, -1.0, 1.0, 0.0)))),
-        ("sphere3", lantm.Sphere3().exp(jnp.array([jnp.pi, 0, 0, 0, 0, 0]))),
+        ("sphere3", lantm.Sphere3().exp(jnp.array([2**0.5 * jnp.pi, 0, 0, 0, 0, 0]))),
     ],
 )
 def test_exp_undoes_log_where_the_shortest_way_is_not_unique(name, element):

@@ -47,6 +47,9 @@ class Quaternions(EmbeddedKeySpace, Paced):
         return stereographic(keys)
 
 
+ROOT = 2**0.5
+
+
 class Turns(NamedTuple):
     """An element of SO(4): x -> left x right^-1. (-left, -right) is the same one."""
 
@@ -55,7 +58,10 @@ class Turns(NamedTuple):
 
 
 class Sphere3(EmbeddedKeySpace, Paced):
-    """S^3 in R^4 with the group SO(4): products from the left and from the right."""
+    """S^3 in R^4 with the group SO(4): products from the left and from the right.
+
+    A velocity is that of the two; a turn of one plane has one as long as its angle.
+    """
 
     key_size: ClassVar[int] = 4
     algebra_size: ClassVar[int] = 6
@@ -64,12 +70,13 @@ class Sphere3(EmbeddedKeySpace, Paced):
         return normalise(raw)
 
     def exp(self, velocity: Float[Array, "6"]) -> Turns:
-        return Turns(exponential(velocity[:3]), exponential(velocity[3:]))
+        left, right = velocity[:3] / ROOT, velocity[3:] / ROOT
+        return Turns(exponential(left), exponential(right))
 
     def log(self, action: Turns) -> Float[Array, "6"]:
         """Of the two signs that with the smaller angles."""
         sign = jnp.where(action.left[0] + action.right[0] < 0, -1.0, 1.0)
-        return jnp.concatenate([logarithm(scale(sign, side)) for side in action])
+        return ROOT * jnp.concatenate([logarithm(scale(sign, side)) for side in action])
 
     def act(self, action: Turns, key: Key) -> Key:
         return multiply(multiply(action.left, key), conjugate(action.right))
