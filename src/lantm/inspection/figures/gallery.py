@@ -24,6 +24,7 @@ from lantm.inspection.figures.parts import (
     draw_writes,
     fills,
     frame,
+    frame_cube,
     label_points,
 )
 from lantm.inspection.picture import READ, WRITE, flatten
@@ -143,9 +144,7 @@ def chart(episode: Episode) -> Figure:
     else:
         axes = figure.add_subplot(projection="3d")
         draw_keys(axes, keys, episode)
-        x, y, z = keys.axes
-        axes.set(xlabel=x, ylabel=y, zlabel=z)
-        axes.set_aspect("equal")
+        frame_cube(axes, keys)
     draw_legend(figure)
     return figure
 

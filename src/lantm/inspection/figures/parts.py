@@ -96,6 +96,16 @@ def frame(axes: Axes, chart: Chart) -> None:
     axes.set(xlabel=chart.axes[0], ylabel=chart.axes[1])
 
 
+def frame_cube(axes: Axes3D, chart: Chart) -> None:
+    """Likewise in space."""
+    low, high = chart.points.min(axis=0), chart.points.max(axis=0)
+    half = 0.55 * float(np.max(high - low)) or 0.5
+    for name, label, middle in zip("xyz", chart.axes, (low + high) / 2, strict=True):
+        axes.set(**{f"{name}label": label, f"{name}lim": (middle - half, middle + half)})
+        axes.locator_params(axis=name, nbins=5)
+    axes.set_box_aspect((1, 1, 1), zoom=0.85)  # pyright: ignore[reportArgumentType]
+
+
 TURN = np.linspace(0, 2 * np.pi, 181)
 CIRCLE = np.column_stack([np.cos(TURN), np.sin(TURN)])
 SQUARE = np.pi * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]])
