@@ -10,6 +10,8 @@ A row has the keys
 - `seconds`: of training
 - `test`: a list of `{checkpoint, source, examples, fine, coarse}`, on a set that selected nothing
 - `threads`: only where there were several, whose number changes the last digits
+- `ended`, `solved`, `start`, `starts`: only where training may end before its last batch, or had
+  several starts: why it ended, at which batch it was solved, which start went on, what each scored
 - `versions`: of lantm, jax and the code's commit
 """
 
@@ -36,6 +38,7 @@ ROW = {
     "test": list,
     "versions": dict,
 }
+OPTIONAL = ("error", "threads", "ended", "solved", "start", "starts")
 CONFIG = {"task": str, "model": str, "regime": str, "seed": int, "batches": int}
 """The types of what every row has, and of what its config has at least."""
 
@@ -58,7 +61,7 @@ def result_row(run: Run) -> Row:
         "test": result.get("test", []),
         "versions": said["versions"],
     }
-    return row | {name: result[name] for name in ("error", "threads") if name in result}
+    return row | {name: result[name] for name in OPTIONAL if name in result}
 
 
 def collect(folder: str | Path) -> list[Row]:

@@ -7,7 +7,7 @@ from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
 
 from lantm.errors import require_positive
 from lantm.inspection.figures.episode import observe
-from lantm.inspection.figures.gallery import batch_name, require_kept
+from lantm.inspection.figures.gallery import batch_name, entitled, require_kept
 from lantm.inspection.figures.parts import blank, draw_keys, draw_legend, draw_weights, frame
 from lantm.inspection.picture import flatten
 from lantm.training.runs import Run
@@ -35,7 +35,8 @@ def animate(
     with writer.saving(figure, str(path), dpi=80):
         for i in [*range(last), *[last] * (HOLD * fps)]:
             figure.clear()
-            figure.suptitle(f"{run.task.name}, {batch_name(names[i])}: {episodes[i].score}")
+            title = f"{run.task.name}, {batch_name(names[i])}: {episodes[i].score}"
+            figure.suptitle(entitled(title, run))
             keys, weights = figure.subplots(1, 2)
             places = np.split(chart.points, len(names))[i]
             draw_keys(keys, chart._replace(points=places), episodes[i])

@@ -30,7 +30,9 @@ from lantm.inspection.figures.parts import (
 from lantm.inspection.picture import READ, WRITE, flatten
 from lantm.spaces.chart import coordinates, principal_components
 from lantm.tasks import Task
-from lantm.training.evaluation import evaluate_batches
+from lantm.tasks.streams import usual_examples
+from lantm.training.evaluation import Evaluation, evaluate_batches
+from lantm.training.kinds import KIND_NAMES, kind_of
 from lantm.training.runs import Run
 
 LENGTHS_SEED = 20_000
@@ -176,7 +178,7 @@ def training(
     kept = require_kept(run)
     shown = [checkpoint or kept[(len(kept) - 1) // 2], kept[-1]]
     episodes = [observe(run.machine(name), run.task, size, seed) for name in shown]
-    figure = blank(f"{run.task.name}, size {episodes[0].size}", 11.0, 5.8)
+    figure = blank(entitled(f"{run.task.name}, size {episodes[0].size}", run), 11.0, 5.8)
     for axes, name, episode in zip(figure.subplots(1, 2), shown, episodes, strict=True):
         chart = flatten(episode.chart)
         draw_keys(axes, chart, episode)
@@ -194,18 +196,19 @@ def lengths(
     examples: int = 640,
 ) -> Figure:
     """Accuracy on problems of growing length, in even steps; shaded the lengths of training."""
-    rng = np.random.default_rng(LENGTHS_SEED)
-    batches = [
-        run.task.sample(rng, size, max(1, examples // len(sizes)))
-        for sizes in map(even_sizes, map(run.task.sizes, multiples))
-        for size in sizes
-    ]
-    parts = (evaluate_batches(run.machine(checkpoint), batches).by_length or {}).items()
-    found = np.array(sorted((n, part.fine, part.coarse, part.examples) for n, part in parts))
+    rng, machine = np.random.default_rng(LENGTHS_SEED), run.machine(checkpoint)
+    parts: dict[int, Evaluation] = {}
+    for multiple in multiples:  # each padded to lengths of its own
+        sizes = even_sizes(run.task.sizes(multiple))
+        number = max(1, usual_examples(run.task, multiple, examples) // len(sizes))
+        batches = [run.task.sample(rng, size, number) for size in sizes]
+        parts |= evaluate_batches(machine, batches).by_length or {}
+    rows = ((n, part.fine, part.coarse, part.examples) for n, part in parts.items())
+    found = np.array(sorted(rows))
     fewest, most = found[:, 3].min(), found[:, 3].max()
     count = f"{fewest:.0f}" if fewest == most else f"{fewest:.0f} to {most:.0f}"
     about = f"{run.task.name}, {run.config.model.model}: {count} problems of each length shown"
-    figure = blank(about, 8.0, 4.5)
+    figure = blank(entitled(about, run), 8.0, 4.5)
     axes = figure.subplots()
     shortest, longest = answer_lengths(run.task)
     axes.axvspan(shortest - 0.5, longest + 0.5, color="#dddddd", label="lengths of training")
@@ -243,6 +246,11 @@ def answer_lengths(task: Task) -> tuple[int, int]:
     return shortest, longest
 
 
+def entitled(title: str, run: Run) -> str:
+    """With whose machine it is and whose training, so that nobody takes ours for the paper's."""
+    return f"{title} ({KIND_NAMES[kind_of(run.config.flat())]})"
+
+
 def batch_name(checkpoint: str) -> str:
     return f"batch {int(checkpoint):,}" if checkpoint.isdigit() else checkpoint
 
@@ -260,7 +268,9 @@ def of_run(draw: Callable[[Episode], Figure]) -> Callable[..., Figure]:
     def figure(
         run: Run, *, checkpoint: str = "best", size: int | None = None, seed: int = 1
     ) -> Figure:
-        return draw(observe(run.machine(checkpoint), run.task, size, seed))
+        made = draw(observe(run.machine(checkpoint), run.task, size, seed))
+        made.suptitle(entitled(made.get_suptitle(), run))
+        return made
 
     figure.__doc__ = draw.__doc__
     return figure
