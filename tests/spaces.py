@@ -12,8 +12,7 @@ ALL_SPACES: dict[str, lantm.KeySpace] = {
     "turntable": Turntable(),
     "geodesic_sphere": lantm.Sphere(geodesic=True),
     **{
-        name: lantm.find_space(name)
-        for name in ("space5", "torus3", "free_line*circle", "sphere*hyperbolic*heisenberg")
+        name: lantm.find_space(name) for name in ("space5", "free_line*circle", "sphere*hyperbolic")
     },
 }
 

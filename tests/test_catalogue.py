@@ -193,12 +193,11 @@ VIEWS = {
     "space3": ("space", ("coordinate 1", "coordinate 2", "coordinate 3")),
     "circle": ("circle", ("cosine", "sine")),
     "torus": ("torus", ("angle 1", "angle 2")),
-    "torus3": ("space", ("angle 1", "angle 2", "angle 3")),
     "quaternions": ("space", ("stereographic 1", "stereographic 2", "stereographic 3")),
     "sphere3": ("space", ("stereographic 1", "stereographic 2", "stereographic 3")),
     "hyperbolic": ("disc", ("disc 1", "disc 2")),
     "free_line*circle": ("space", ("coordinate 1", "cosine", "sine")),
-    "sphere*hyperbolic*heisenberg": (
+    "sphere*hyperbolic": (
         "components",
         ("principal component 1", "principal component 2"),
     ),
@@ -237,15 +236,12 @@ SETTINGS = {"action_interpolation": True, "anchored": True, "blended": True}
 @pytest.mark.parametrize(
     ("space", "weighting"),
     [
-        ("circle", "softmax"),
-        ("sphere3", "inverse_square"),
-        ("quaternions", "inverse_power"),
-        ("rigid", "softmax"),
-        ("rigid3", "inverse_power"),
-        ("hyperbolic", "inverse_power"),
-        ("heisenberg", "inverse_square"),
-        ("sphere*hyperbolic", "softmax"),
+        ("circle*rigid", "softmax"),
+        ("sphere3*line", "inverse_square"),
+        ("quaternions*rigid3", "inverse_power"),
+        ("hyperbolic*heisenberg", "inverse_power"),
     ],
 )
 def test_the_fast_loop_is_the_reference_in_every_space(space, weighting):
+    """Every group in a product with another, for the sake of fewer programs."""
     assert_fast_is_reference(cell(model="lantm", space=space, weighting=weighting, **SETTINGS))

@@ -31,7 +31,7 @@ def numbers(*shape):
     return hnp.arrays(float, shape, elements=st.floats(-1, 1, width=32, allow_subnormal=False))
 
 
-LONGEST = {"hyperbolic": 1.0, "sphere*hyperbolic*heisenberg": 1.0}
+LONGEST = {"hyperbolic": 1.0, "sphere*hyperbolic": 1.0}
 """Of velocities, where distances from the middle grow coordinates, and rounding, exponentially."""
 
 
