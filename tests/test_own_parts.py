@@ -190,7 +190,7 @@ def test_a_weighting_overrides_what_machines_call():
 
 def test_heads_see_their_own_memory_only(no_scan):
     """Two memories with two read heads and one write head each, and a memory to begin with."""
-    own = cell(model="lantm", memories=2, read_heads=2, anchored=True, blended=True)
+    own = cell(model="lantm", memories=2, read_heads=2, anchored=True)
     assert (own.access.read_heads, own.access.write_heads, own.initial_memories) == (4, 2, 2)
     assert_fast_is_reference(own)
     layer = lantm.MemoryLayer(own)
