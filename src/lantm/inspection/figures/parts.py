@@ -102,7 +102,7 @@ def frame_cube(axes: Axes3D, chart: Chart) -> None:
     half = 0.55 * float(np.max(high - low)) or 0.5
     for name, label, middle in zip("xyz", chart.axes, (low + high) / 2, strict=True):
         axes.set(**{f"{name}label": label, f"{name}lim": (middle - half, middle + half)})
-        axes.locator_params(axis=name, nbins=5)
+    axes.locator_params(nbins=5)
     axes.set_box_aspect((1, 1, 1), zoom=0.85)  # pyright: ignore[reportArgumentType]
 
 
