@@ -5,13 +5,15 @@ from functools import lru_cache
 import jax
 
 import lantm
-from own_space import Circle
+from own_space import Turntable
 
 ALL_SPACES: dict[str, lantm.KeySpace] = {
     **lantm.SPACES,
-    "circle": Circle(),
-    "plane5": lantm.Plane(5),
+    "turntable": Turntable(),
     "geodesic_sphere": lantm.Sphere(geodesic=True),
+    **{
+        name: lantm.find_space(name) for name in ("space5", "free_line*circle", "sphere*hyperbolic")
+    },
 }
 
 # Distinct primes, and none of them a key space's own size: swapped axes cannot go unnoticed.

@@ -341,7 +341,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import lantm
-from own_space import Circle
+from own_space import Turntable
 
 
 @dataclass(frozen=True)
@@ -356,7 +356,7 @@ class Negative(lantm.Task):
 
 
 lantm.TASKS["negative"] = Negative()
-lantm.SPACES["ring"] = Circle()
+lantm.SPACES["ring"] = Turntable()
 """
 
 
@@ -370,14 +370,14 @@ def test_an_own_task_and_key_space(options, capsys, tmp_path):
     assert [row["source"] for row in json.loads(capsys.readouterr().out)] == [1, 2, 1, 2]
     del lantm.TASKS["negative"], lantm.SPACES["ring"]
     told = refused(capsys, "eval", str(run.path))
-    assert "has the task 'negative', which must be one of" in told
+    assert "task must be one of copy, " in told
     assert told.endswith("one of your own needs --file FILE.py")
 
 
 BROKEN = """
 import lantm
 import numpy as np
-from own_space import Circle
+from own_space import Turntable
 
 class Task(lantm.tasks.Copy):
     name = "broken"
@@ -386,7 +386,7 @@ class Task(lantm.tasks.Copy):
     def make(self, size):
         return np.zeros((2, size)).reshape(7, 7)
 
-class Space(Circle):
+class Space(Turntable):
     def act(self, action, key):
         raise ValueError("act is broken")
 

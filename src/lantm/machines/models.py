@@ -14,7 +14,7 @@ from lantm.machines.memory_cell import MemoryCell
 from lantm.machines.seq2seq import Machine
 from lantm.memory import WEIGHTINGS
 from lantm.parts import CONTROLLERS, GATES, OUTPUTS, Access, Gate, Head, LieAccess, RandomAccess
-from lantm.spaces import SPACES
+from lantm.spaces import find_space
 from lantm.tasks import Vocabulary
 
 
@@ -25,7 +25,7 @@ class ModelConfig:
     model: str = "lantm"
     """lstm, ram, ram_tape, lantm, lantm_s, slantm or slantm_s."""
     space: str | None = None
-    """Another key space for a Lie-access model: plane, free_plane, sphere, bounded_sphere, ..."""
+    """Another key space for a Lie-access model: plane, sphere, circle, rigid, line*circle, ..."""
     hidden_size: int | None = None
     """Cells of each layer of the controller; 256 for lstm and 50 for the others if not given."""
     layers: int = 1
@@ -72,12 +72,14 @@ class ModelConfig:
     """The output is told how far the read heads are from the nearest memory."""
     homing: bool = False
     """Random access leads heads back to where they began, not to places that are emitted."""
+    memories: int = 1
+    """Of a Lie-access model; each has as many heads of its own as are asked for."""
 
     def __post_init__(self) -> None:
         require_one_of("model", self.model, MODELS)
         require_one_of("controller", self.controller, CONTROLLERS)
         require_one_of("output", self.output, OUTPUTS)
-        sizes = ("layers", "memory_width", "read_heads", "write_heads")
+        sizes = ("layers", "memory_width", "read_heads", "write_heads", "memories")
         optional = ("hidden_size", "embedding_size", "key_size")
         for name in (*sizes, *(name for name in optional if getattr(self, name) is not None)):
             require_positive(**{name: getattr(self, name)})
@@ -91,9 +93,10 @@ class ModelConfig:
         if not 0 <= self.strength_floor <= 1:
             raise ValueError(f"strength_floor must be from 0 to 1, got {self.strength_floor!r}")
         require_one_of("gate", self.gate, GATES)
-        for name, known in (("space", SPACES), ("weighting", WEIGHTINGS)):
-            if self.chosen(name) is not None:
-                require_one_of(name, self.chosen(name), known)
+        if self.chosen("space") is not None:
+            find_space(self.chosen("space"))
+        if self.chosen("weighting") is not None:
+            require_one_of("weighting", self.chosen("weighting"), WEIGHTINGS)
 
     def chosen(self, name: str) -> Any:
         """A setting, or where it is not given, what the model's name stands for."""
@@ -179,14 +182,16 @@ def build_lie_access(config: ModelConfig, key: PRNGKeyArray) -> LieAccess:
     read_key, write_key = jax.random.split(key)
     read_biases = config.read_gate_bias, config.read_action_gate_bias
     write_biases = config.write_gate_bias, config.write_action_gate_bias
+    reads, writes = (n * config.memories for n in (config.read_heads, config.write_heads))
     return LieAccess(
-        SPACES[config.chosen("space")],
-        [_build_head(config, *read_biases, k) for k in _keys(read_key, config.read_heads)],
-        [_build_head(config, *write_biases, k) for k in _keys(write_key, config.write_heads)],
+        find_space(config.chosen("space")),
+        [_build_head(config, *read_biases, k) for k in _keys(read_key, reads)],
+        [_build_head(config, *write_biases, k) for k in _keys(write_key, writes)],
         WEIGHTINGS[config.chosen("weighting")](),
         anchored=config.anchored,
         blended=config.blended,
         feeling=config.feeling,
+        memories=config.memories,
     )
 
 
@@ -200,7 +205,7 @@ def _build_head(
 ) -> Head:
     reach_key, head_key = jax.random.split(key)
     action_gate = Gate(action_gate_bias) if config.action_interpolation else None
-    space = SPACES[config.chosen("space")]
+    space = find_space(config.chosen("space"))
     reach, gate = space.reach(reach_key), GATES[config.gate](gate_bias)
     return Head(
         space,
@@ -229,6 +234,7 @@ OWN_SETTINGS: dict[str, Any] = {
     "homing": False,
     "feeling": False,
     "strength_floor": 0.0,
+    "memories": 1,
 }
 """Settings that only some models take, with the values that say nothing."""
 
@@ -236,7 +242,7 @@ SIZES = {"hidden_size": 50, "embedding_size": 14}
 MEMORY = frozenset({"output", "strength_floor"})
 LIE = MEMORY | {
     *("space", "weighting", "action_interpolation", "read_heads", "write_heads"),
-    *("gate", "anchored", "blended", "homing", "feeling"),
+    *("gate", "anchored", "blended", "homing", "feeling", "memories"),
 }
 RANDOM = MEMORY | {"key_size", "sharpen"}
 

@@ -158,6 +158,9 @@ class LieAccess(Access):
     reading at a mixture of the places."""
     feeling: bool = eqx.field(static=True)
     """Tell the output how far each read head is from the nearest memory."""
+    memories: int = eqx.field(static=True)
+    """Among which the heads are shared out in turn. Each lies in slots of its own: it is seen by
+    its own read heads alone, and begins with a memory of its own."""
 
     def __init__(
         self,
@@ -169,11 +172,12 @@ class LieAccess(Access):
         anchored: bool = False,
         blended: bool = False,
         feeling: bool = False,
+        memories: int = 1,
     ):
         self.space, self.reads, self.writes = space, tuple(reads), tuple(writes)
         self.weighting = weighting or InverseSquare()
         self.anchors = tuple(jnp.zeros(()) for _ in reads) if anchored else None
-        self.blended, self.feeling = blended, feeling
+        self.blended, self.feeling, self.memories = blended, feeling, memories
 
     def __check_init__(self) -> None:
         require_shapes(self.space)
@@ -184,6 +188,11 @@ class LieAccess(Access):
                 sizes = self.space.key_size, self.space.action_size
                 if (head.initial_key.size, head.command_sizes[2]) != sizes:
                     raise ValueError(f"{name} must have heads of this space, got one of another")
+            if self.memories < 1 or len(heads) % self.memories:
+                raise ValueError(
+                    f"{name} must have equally many heads for each memory, "
+                    f"got {len(heads)} for {self.memories}"
+                )
 
     @property
     def key_size(self) -> int:
@@ -209,7 +218,7 @@ class LieAccess(Access):
 
     @property
     def initial_memories(self) -> int:
-        return 1
+        return self.memories
 
     @property
     def leak(self) -> float:
@@ -280,16 +289,26 @@ class LieAccess(Access):
         return jnp.stack([head.key for head in movement.heads.writes])
 
     def weigh(self, movement: LieMovement, slots: Slots) -> Masses:
+        seen = [self.seen_by(number, slots) for number in range(self.read_heads)]
         if movement.ways is None:
-            heads = zip(movement.heads.reads, movement.raw, strict=True)
-            return jnp.stack([self.masses_at(head.key, raw, slots) for head, raw in heads])
+            heads = zip(movement.heads.reads, movement.raw, seen, strict=True)
+            return jnp.stack([self.masses_at(head.key, raw, own) for head, raw, own in heads])
         weights = []
-        for (gate, *places), raw in zip(movement.ways, movement.raw, strict=True):
+        for (gate, *places), raw, own in zip(movement.ways, movement.raw, seen, strict=True):
             jumped, walked = self.normalise(
-                jnp.stack([self.masses_at(place, raw, slots) for place in places])
+                jnp.stack([self.masses_at(place, raw, own) for place in places])
             )
             weights.append(gate * jumped + (1 - gate) * walked)
         return jnp.stack(weights)
+
+    def seen_by(self, number: int, slots: Slots) -> Slots:
+        """What the memory of a read head holds: the slots lie in the order of writing."""
+        if self.memories == 1:
+            return slots
+        slot = jnp.arange(len(slots.strengths))
+        head = (slot - self.memories) % self.write_heads
+        memory = jnp.where(slot < self.memories, slot, head % self.memories)
+        return slots._replace(valid=slots.valid & (memory == number % self.memories))
 
     def masses_at(
         self, key: Key, raw: Float[Array, " raw_size"], slots: Slots
@@ -308,7 +327,8 @@ class LieAccess(Access):
         """
         if not self.feeling:
             return jnp.zeros(0)
-        squares = jnp.stack([self.nearest(head.key, slots) for head in movement.heads.reads])
+        heads = enumerate(movement.heads.reads)
+        squares = jnp.stack([self.nearest(h.key, self.seen_by(i, slots)) for i, h in heads])
         return squares / (squares + 0.25)
 
     def nearest(self, key: Key, slots: Slots) -> Float[Array, ""]:

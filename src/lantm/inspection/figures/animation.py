@@ -29,9 +29,7 @@ def animate(
     writer = writer_for(Path(path), fps)
     names = require_kept(run)
     episodes = [observe(run.machine(name), run.task, size, seed) for name in names]
-    places, label = flatten(
-        episodes[0].to_chart(np.concatenate([episode.keys for episode in episodes]))
-    )
+    chart = flatten(episodes[0].to_chart(np.concatenate([episode.keys for episode in episodes])))
     figure = blank("", 9.0, 4.4)
     last = len(names) - 1
     with writer.saving(figure, str(path), dpi=80):
@@ -40,8 +38,9 @@ def animate(
             title = f"{run.task.name}, {batch_name(names[i])}: {episodes[i].score}"
             figure.suptitle(entitled(title, run))
             keys, weights = figure.subplots(1, 2)
-            draw_keys(keys, np.split(places, len(names))[i], episodes[i])
-            frame(keys, places, label)
+            places = np.split(chart.points, len(names))[i]
+            draw_keys(keys, chart._replace(points=places), episodes[i])
+            frame(keys, chart)
             shown = episodes[i]
             draw_weights(
                 weights, shown.answer_weights, shown.show(shown.answer), shown.memory_names

@@ -24,10 +24,11 @@ from lantm.inspection.figures.parts import (
     draw_writes,
     fills,
     frame,
+    frame_cube,
     label_points,
 )
 from lantm.inspection.picture import READ, WRITE, flatten
-from lantm.spaces.chart import principal_components
+from lantm.spaces.chart import coordinates, principal_components
 from lantm.tasks import Task
 from lantm.tasks.streams import usual_examples
 from lantm.training.evaluation import Evaluation, evaluate_batches
@@ -44,12 +45,12 @@ def memory(episode: Episode) -> Figure:
     if not episode.has_memory:
         draw_hidden(figure.subplots(), episode)
         return figure
-    places, label = flatten(episode.chart)
-    width, height = np.maximum(np.ptp(places, axis=0), 1e-9)
+    chart = flatten(episode.chart)
+    width, height = np.maximum(np.ptp(chart.points, axis=0), 1e-9)
     share = float(np.clip(width / height, 0.3, 1.3))
     keys, weights = figure.subplots(1, 2, width_ratios=[share, 1.3])
-    draw_keys(keys, places, episode)
-    frame(keys, places, label)
+    draw_keys(keys, chart, episode)
+    frame(keys, chart)
     draw_weights(
         weights, episode.answer_weights, episode.show(episode.answer), episode.memory_names
     )
@@ -91,27 +92,28 @@ def plane(episode: Episode) -> Figure:
         episode.title, 7.0, 1.5 + float(np.clip(6 * height / max(width, height), 2, 5.5))
     )
     axes = figure.subplots()
-    draw_keys(axes, episode.keys, episode)
-    frame(axes, episode.keys, "coordinate {}")
+    chart = coordinates(episode.keys)
+    draw_keys(axes, chart, episode)
+    frame(axes, chart)
     draw_legend(figure)
     return figure
 
 
 def flat(episode: Episode) -> Figure:
     """Keys of any space in the plane: left the writes with their symbols, right the reads."""
-    places, label = flatten(episode.chart)
-    writes, reads = episode.split(places)
+    chart = flatten(episode.chart)
+    writes, reads = episode.split(chart.points)
     figure = blank(episode.title, 11.0, 5.8)
     left, right = figure.subplots(1, 2)
-    draw_writes(left, writes, episode.strengths)
+    draw_writes(left, writes, episode.strengths, chart.wraps)
     draw_ends(left, writes, WRITE)
     names = zip(episode.written.tolist(), episode.show(episode.written), strict=True)
     label_points(left, writes, [name * (token < episode.task.symbols) for token, name in names])
-    draw_reads(right, reads)
+    draw_reads(right, reads, chart.wraps)
     draw_ends(right, reads, READ)
     for axes, title in ((left, "writes"), (right, "reads")):
         axes.set(title=title)
-        frame(axes, places, label)
+        frame(axes, chart)
     draw_legend(figure)
     return figure
 
@@ -124,9 +126,27 @@ def sphere(episode: Episode) -> Figure:
     axes = figure.add_subplot(projection="3d", proj_type="ortho")
     eye = best_view(episode.keys)
     draw_globe(axes, eye)
-    draw_keys(axes, episode.keys, episode)
+    draw_keys(axes, episode.chart, episode)
     x, y, z = eye
     axes.view_init(np.degrees(np.arctan2(z, np.hypot(x, y))), np.degrees(np.arctan2(y, x)))
+    draw_legend(figure)
+    return figure
+
+
+def chart(episode: Episode) -> Figure:
+    """Writes and reads in the space's own chart, of two or three dimensions."""
+    keys = episode.chart
+    if keys.view == "sphere":
+        return sphere(episode)
+    figure = blank(episode.title, 7.0, 6.5)
+    if keys.points.shape[1] == 2:
+        axes = figure.subplots()
+        draw_keys(axes, keys, episode)
+        frame(axes, keys)
+    else:
+        axes = figure.add_subplot(projection="3d")
+        draw_keys(axes, keys, episode)
+        frame_cube(axes, keys)
     draw_legend(figure)
     return figure
 
@@ -160,10 +180,10 @@ def training(
     episodes = [observe(run.machine(name), run.task, size, seed) for name in shown]
     figure = blank(entitled(f"{run.task.name}, size {episodes[0].size}", run), 11.0, 5.8)
     for axes, name, episode in zip(figure.subplots(1, 2), shown, episodes, strict=True):
-        places, label = flatten(episode.chart)
-        draw_keys(axes, places, episode)
+        chart = flatten(episode.chart)
+        draw_keys(axes, chart, episode)
         axes.set(title=f"{batch_name(name)}: {episode.score}")
-        frame(axes, places, label)
+        frame(axes, chart)
     draw_legend(figure)
     return figure
 
@@ -262,6 +282,7 @@ FIGURES: dict[str, Callable[..., Figure]] = {
     "plane": of_run(plane),
     "flat": of_run(flat),
     "sphere": of_run(sphere),
+    "chart": of_run(chart),
     "weights": of_run(weights),
     "training": training,
     "lengths": lengths,
