@@ -29,13 +29,13 @@ class Gate(eqx.Module):
 
 
 class CutOffGate(Gate):
-    """clip(1.2 sigmoid(x + bias) - 0.1, 0, 1): a gate that can be shut, and open, for good.
+    """clip(1.6 sigmoid(x + bias) - 0.3, 0, 1): a gate that can be shut, and open, for good.
 
     Its gradient is that of the curve before the cut, so that a shut gate can learn to open.
     """
 
     def __call__(self, raw: AnyScalar) -> AnyScalar:
-        curve = 1.2 * jax.nn.sigmoid(raw + self.bias) - 0.1
+        curve = 1.6 * jax.nn.sigmoid(raw + self.bias) - 0.3
         return curve + jax.lax.stop_gradient(jnp.clip(curve, 0, 1) - curve)
 
 

@@ -257,6 +257,9 @@ RECIPES: dict[str, dict[str, Any]] = {
         "gate": "cut_off",
         "anchored": True,
         "blended": True,
+        "homing": True,
+        "feeling": True,
+        "read_heads": 2,
         "strength_floor": 0.2,
         "read_gate_bias": -3.0,
         "write_gate_bias": -5.0,
@@ -270,8 +273,8 @@ RECIPES: dict[str, dict[str, Any]] = {
         "noise": 1.0,
         "rate_by": "performance",
         "go_back": True,
-        "solved": 0.995,
-        "starts": 4,
+        "solved": 0.99,
+        "starts": 6,
     },
 }
 """Settings that belong together, by name; fields of `TrainConfig` and of its model."""

@@ -133,6 +133,14 @@ GRIDS = {
         Grid("paper", "paper", paper_settings),
         Grid("best", "paper", best_settings),
         Grid("default", "default", lambda task, model, regime: [{}]),
+        Grid(
+            "steered",
+            "steered",
+            lambda task, model, regime: [{}],
+            models=("lantm",),
+            regimes=("small",),
+            seeds=tuple(range(1, 11)),
+        ),
         Grid("cells", "paper", cell_settings, seeds=(1,)),
         Grid("behind", "paper", cell_settings, models=LIE_MODELS, seeds=(2, 3), select=behind),
         Grid(
