@@ -376,6 +376,27 @@ def test_noise_and_rate_reach_the_update(tiny, tmp_path):
     assert np.allclose(steps[3], steps[0] / 2, rtol=1e-9)
 
 
+def test_noise_is_spread_over_a_batch(tiny, tmp_path, monkeypatch):
+    """From none for the first problem to the largest for the last."""
+
+    def sums(logits, *_):
+        return lantm.Scores(jnp.sum(logits[0]), jnp.sum(logits[-1]))
+
+    monkeypatch.setattr("lantm.training.updates.score", sums)
+    trainer = Trainer(lantm.Run.create(tiny(noise=1.0, seed=8), tmp_path))
+    before = trainer.state
+
+    def logits_of_first_and_last(noise):
+        steering = before.steering._replace(noise=jnp.array(noise))
+        trainer.state = before._replace(steering=steering)
+        trainer.step(0)
+        return trainer.state.tally[1:3]
+
+    still, shaken = map(logits_of_first_and_last, (0.0, 0.5))
+    assert np.isclose(still[0], shaken[0], rtol=1e-12)
+    assert not np.isclose(still[1], shaken[1], rtol=1e-3)
+
+
 def test_going_back_brings_the_kept_weights(tiny, tmp_path):
     trainer = Trainer(lantm.Run.create(tiny(go_back=True, seed=3), tmp_path))
     first = trainer.state.average
@@ -519,6 +540,8 @@ def test_saved_is_that_of_the_newest_start(tiny, tmp_path):
 def test_the_page_has_every_setting_and_the_recipe():
     page = (ROOT / "docs" / "learning.md").read_text()
     names = [
+        "homing",
+        "feeling",
         "growth-by",
         "noise",
         "rate-by",
