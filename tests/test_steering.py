@@ -189,7 +189,7 @@ def test_going_back_by_hand():
     lost = kept._replace(mean=jnp.array(0.53), noise=jnp.array(0.7))
     assert is_lost(lost)
     back = gone_back(lost, lost.kept.noise)
-    assert np.allclose([back.mean, back.rate, back.noise], [0.9, 0.5, 0.2])
+    assert np.allclose([back.mean, back.rate, back.noise, back.ceiling], [0.9, 0.5, 0.2, 0.2])
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,8 @@ class Steering(NamedTuple):
     noise: Float[Array, ""]
     """The largest standard deviation of the noise on the controller: the first problem of a batch
     has none, since a machine that was always shaken can fail without; the last has this."""
+    ceiling: Float[Array, ""]
+    """How large the noise may become."""
     rate: Float[Array, ""]
     """What is left of the learning rate, as a part of it."""
     solved: Bool[Array, ""]
@@ -67,7 +69,8 @@ def first_steering(config: TrainConfig, average: PyTree, optimiser: PyTree) -> S
     zero, one = jnp.zeros(()), jnp.ones(())
     share = jnp.array(FIRST_SHARE) if config.growth_by == "performance" else one
     kept = Kept(average, optimiser, zero) if config.go_back else None
-    return Steering(zero, share, zero, one, jnp.array(False), zero, kept)
+    ceiling = jnp.array(config.noise, float)
+    return Steering(zero, share, zero, ceiling, one, jnp.array(False), zero, kept)
 
 
 # ---- from batch to batch
@@ -83,7 +86,7 @@ def steer(
     if config.growth_by == "performance":
         new = new._replace(share=grow(steering.share, mean))
     if config.noise:
-        new = new._replace(noise=jnp.where(grown, shake(config, steering.noise, mean), 0.0))
+        new = new._replace(noise=jnp.where(grown, shake(steering, mean), 0.0))
     if config.rate_by == "performance":
         due = grown & (mean > GOOD) & (batch % RATE_EVERY == 0)
         slower = jnp.maximum(RATE_FALL * steering.rate, LEAST_RATE)
@@ -106,10 +109,10 @@ def grow(share: Float[Array, ""], mean: Float[Array, ""]) -> Float[Array, ""]:
     return jnp.minimum(share + jnp.select(above, steps), 1.0)
 
 
-def shake(config: TrainConfig, noise: Float[Array, ""], mean: Float[Array, ""]) -> Float[Array, ""]:
+def shake(steering: Steering, mean: Float[Array, ""]) -> Float[Array, ""]:
     """As much noise as the machine can bear."""
     step = jnp.where(mean > GOOD, NOISE_STEP, jnp.where(mean < FAIR, -NOISE_STEP, 0.0))
-    return jnp.clip(noise + step, 0.0, config.noise)
+    return jnp.clip(steering.noise + step, 0.0, steering.ceiling)
 
 
 # ---- now and then
@@ -119,7 +122,7 @@ def is_solved(config: TrainConfig, steering: Steering, batch: int, coarse: float
     """Whether a validation with that outcome is the end of training."""
     if config.solved is None or coarse < config.solved:
         return False
-    shaken = steering.noise >= min(SHAKEN, config.noise)
+    shaken = steering.noise >= jnp.minimum(SHAKEN, steering.ceiling)
     return bool(is_grown(config, steering, batch) & shaken)
 
 
@@ -145,9 +148,9 @@ def keep(steering: Steering, average: PyTree, optimiser: PyTree) -> Steering:
 
 
 def gone_back(steering: Steering, noise: Float[Array, ""]) -> Steering:
-    """With half the rate, half the noise that there was, and the mean as it was."""
-    rate = jnp.maximum(steering.rate / 2, LEAST_RATE)
-    return steering._replace(mean=steering.peak, rate=rate, noise=noise / 2)
+    """With half the rate, half the noise that there was and never more, the mean as it was."""
+    rate, half = jnp.maximum(steering.rate / 2, LEAST_RATE), noise / 2
+    return steering._replace(mean=steering.peak, rate=rate, noise=half, ceiling=half)
 
 
 # ---- noise on the controller
