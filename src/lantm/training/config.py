@@ -137,7 +137,7 @@ class TrainConfig:
             value = getattr(self, name)
             if not 0 <= value < 1:
                 raise ValueError(f"{name} must be from 0 to below 1, got {value!r}")
-        if self.forget_bias is not None and self.model.controller != "lstm":
+        if self.forget_bias is not None and self.model.driver != "lstm":
             raise ValueError(f"forget_bias is only for lstm controllers, got {self.forget_bias!r}")
         self._require_steerable()
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from lantm.errors import require_positive
-from lantm.machines.seq2seq import Machine, counted
+from lantm.machines.seq2seq import SequenceModel, counted
 from lantm.tasks import Batch
 from lantm.tasks.streams import Padded, bucket, buckets, longest, pad
 
@@ -43,7 +43,7 @@ def percent(share: Array | float) -> str:
     return "100" if share == 1 else f"{min(100 * share, 99.99):.2f}"
 
 
-def evaluate_batches(machine: Machine, batches: Sequence[Batch]) -> Evaluation:
+def evaluate_batches(machine: SequenceModel, batches: Sequence[Batch]) -> Evaluation:
     """Greedy answers to all problems, scored."""
     require_positive(batches=len(batches))
     parameters, rest = eqx.partition(machine, eqx.is_array)
@@ -94,15 +94,15 @@ def _fill(chunk: Padded) -> tuple[np.ndarray, ...]:
 
 @eqx.filter_jit
 def _hits(
-    rest: Machine,
-    parameters: Machine,
+    rest: SequenceModel,
+    parameters: SequenceModel,
     inputs: Int[Array, "batch time"],
     input_lengths: Int[Array, " batch"],
     answers: Int[Array, "batch steps"],
     answer_lengths: Int[Array, " batch"],
 ) -> Int[Array, " batch"]:
     """Symbols predicted right, for each problem."""
-    machine: Machine = eqx.combine(parameters, rest)
+    machine: SequenceModel = eqx.combine(parameters, rest)
     logits = machine(inputs, answers.shape[1], input_lengths, answer_lengths)
     right = (jnp.argmax(logits, axis=-1) == answers) & counted(answers, answer_lengths)
     return jnp.sum(right, axis=1)

@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 
 from lantm.errors import require_fields, require_one_of
 from lantm.machines.models import build_machine
-from lantm.machines.seq2seq import Machine
+from lantm.machines.seq2seq import SequenceModel
 from lantm.processes import prefer_one_thread
 from lantm.spaces import SPACES
 from lantm.tasks import TASKS, Batch, Task
@@ -132,7 +132,7 @@ class Run:
         path = self.path / "metrics.jsonl"
         return path.read_text("utf-8", errors="replace").splitlines() if path.exists() else []
 
-    def machine(self, checkpoint: str = "best") -> Machine:
+    def machine(self, checkpoint: str = "best") -> SequenceModel:
         """The trained machine: best by validation, last, or the number of a kept batch, as 500."""
         weights = self.weights_path(checkpoint)
         if not weights.exists():

@@ -10,7 +10,7 @@ import numpy as np
 
 from lantm.errors import require_positive
 from lantm.inspection.picture import trace_machine
-from lantm.machines.seq2seq import Machine, MachineTrace
+from lantm.machines.seq2seq import MachineTrace, SequenceModel
 from lantm.spaces import Chart
 from lantm.tasks import Task
 
@@ -118,7 +118,7 @@ def require_memory(part: Part | None) -> Part:
     return part
 
 
-def observe(machine: Machine, task: Task, size: int | None = None, seed: int = 1) -> Episode:
+def observe(machine: SequenceModel, task: Task, size: int | None = None, seed: int = 1) -> Episode:
     """The machine at work on the problem of a seed; the size is 16 where training had that."""
     if size is None:
         size = min(task.largest, max(task.smallest, USUAL_SIZE))
@@ -128,4 +128,4 @@ def observe(machine: Machine, task: Task, size: int | None = None, seed: int = 1
     inputs, answers = task.sample(np.random.default_rng(seed), size, 1)
     trace = trace_machine(machine, jnp.asarray(inputs), answers.shape[1])
     alone = jax.tree.map(lambda array: np.asarray(array[0]), trace)
-    return Episode(task, size, inputs[0], answers[0], alone, machine.cell.chart)
+    return Episode(task, size, inputs[0], answers[0], alone, machine.chart)

@@ -20,6 +20,7 @@ with (Path(__file__).parent / "best_hyperparameters.csv").open(newline="") as fi
     BEST = list(csv.DictReader(file))
 """The authors' best settings, a row for each cell, as text."""
 PAPER_TASKS = tuple(dict.fromkeys(row["task"] for row in BEST))
+PAPER_MODELS = tuple(dict.fromkeys(row["model"] for row in BEST))
 
 Settings: TypeAlias = dict[str, Any]
 
@@ -32,7 +33,7 @@ class Grid(NamedTuple):
     settings: Callable[[str, str, str], Iterable[Settings]]
     """Of a task, a model and a regime: what to try there."""
     tasks: Sequence[str] = PAPER_TASKS
-    models: Sequence[str] = tuple(MODELS)
+    models: Sequence[str] = PAPER_MODELS
     regimes: Sequence[str] = tuple(REGIMES)
     seeds: Sequence[int] = (1, 2, 3)
 
@@ -84,7 +85,7 @@ def paper_settings(task: str, model: str, regime: str) -> list[Settings]:
 def best_settings(task: str, model: str, regime: str) -> list[Settings]:
     """The authors' best setting of a cell."""
     cell = (task, model, regime)
-    for name, value, known in zip(CELL, cell, (PAPER_TASKS, MODELS, REGIMES), strict=True):
+    for name, value, known in zip(CELL, cell, (PAPER_TASKS, PAPER_MODELS, REGIMES), strict=True):
         require_one_of(f"{name} of the grid best", value, known)
     return [read_best()[cell]]
 
