@@ -460,7 +460,7 @@ def test_eval_of_a_file_alone(trained, capsys, tmp_path):
 
 def test_eval_as_a_table(trained, capsys):
     command = ["eval", str(trained.path), "--examples=41", "--checkpoint", "best"]
-    scores = lantm.evaluate(trained, [1, 2], checkpoints=["best"], examples=41)
+    scores = lantm.evaluate(trained, [1, 2, 4, 10], checkpoints=["best"], examples=41)
     expected = []
     for score in scores:
         parts = {"all": score.evaluation, **score.evaluation.by_length}
@@ -546,7 +546,14 @@ def test_a_zoo(trained, capsys, monkeypatch, tmp_path):
     assert "got 'zoo:tiny'" in refused(capsys, "eval", "zoo:tiny")
     shutil.copytree(trained.path, tmp_path / "zoo" / "tiny")
     assert cli.main(["zoo"]) == 0
-    assert table_rows(capsys.readouterr().out)[0][0] == "zoo:tiny"
+    name, *_, four, ten, _ = table_rows(capsys.readouterr().out)[0]
+    assert (name, four, ten) == ("zoo:tiny", "-", "-")
+    file = tmp_path / "zoo" / "tiny" / "result.json"
+    result = json.loads(file.read_bytes())
+    result["test"].append({"checkpoint": "best", "source": 10, "fine": 0.9, "coarse": 0.625})
+    file.write_text(json.dumps(result))
+    assert cli.main(["zoo"]) == 0
+    assert table_rows(capsys.readouterr().out)[0][-3:-1] == ["-", "62.50"]
     assert cli.main(["eval", "zoo:tiny", "--examples=32", "--multiples", "2", "--json"]) == 0
     assert [row["checkpoint"] for row in json.loads(capsys.readouterr().out)] == ["best", "last"]
 

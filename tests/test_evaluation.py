@@ -1,14 +1,17 @@
 """Scores against the same scores counted by hand, one problem at a time."""
 
+import dataclasses
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import lantm
-from lantm.tasks.streams import evaluation_batches
+from lantm.tasks.streams import evaluation_batches, far_multiples, usual_examples
 from lantm.tasks.textfile import write_batches
 from lantm.training.evaluation import CHUNK, Evaluation, evaluate_batches
+from lantm.training.trainer import final_scores
 from lantm.training.updates import initial_machine
 
 pytest_plugins = ["tiny"]
@@ -175,3 +178,38 @@ def test_selected_on_validation_reported_on_test(trained):
     told = results["last", 2]
     assert (told["fine"], told["coarse"]) == (test.fine, test.coarse)
     assert test.fine != validation.fine
+
+
+# ---- far beyond the training size
+
+
+def test_a_run_that_asks_for_it_is_scored_far_beyond_its_training(trained):
+    """The test is made again, of a run that was already trained."""
+    config = dataclasses.replace(trained.config, test_far=True)
+    assert config.digest != trained.config.digest
+    scores = final_scores(dataclasses.replace(trained, config=config))
+    assert [(score.checkpoint, score.source) for score in scores] == [
+        *(("best", 1), ("best", 2), ("last", 1), ("last", 2)),
+        *((name, multiple) for multiple in (4, 10) for name in ("best", "last")),
+    ]
+    assert all(score.evaluation.examples == 37 for score in scores)
+    assert set(scores[-1].evaluation.by_length) <= {28, 29, 30}
+    assert [score.source for score in final_scores(trained)] == [1, 2, 1, 2]
+
+
+def test_fewer_problems_where_they_are_long():
+    copy, sort = lantm.TASKS["copy"], lantm.TASKS["priority_sort"]
+    assert [usual_examples(copy, multiple) for multiple in (1, 2, 4, 10)] == [3200, 3200, 3200, 640]
+    assert [usual_examples(sort, multiple) for multiple in (2, 4, 10)] == [3200, 1280, 160]
+    assert usual_examples(sort, 100, most=64) == 64
+
+
+def test_a_task_without_problems_of_that_size_is_not_asked_for_them():
+    class Short(type(lantm.TASKS["copy"])):
+        def problems(self, rng, size, batch):
+            if size > 5 * self.largest:
+                raise IndexError
+            return super().problems(rng, size, batch)
+
+    assert far_multiples(lantm.TASKS["copy"]) == [4, 10]
+    assert far_multiples(Short()) == [4]

@@ -14,7 +14,12 @@ import lantm
 from lantm.tasks.streams import SmallestFirst, training_stream
 from lantm.training import trainer as training
 from lantm.training.checkpoints import read_arrays
-from lantm.training.starts import best_start, is_accepted, looks
+from lantm.training.starts import (
+    Outcome,
+    best_start,
+    is_accepted,
+    looks,
+)
 from lantm.training.steering import (
     TABLE_SIZE,
     first_steering,
@@ -441,7 +446,9 @@ def test_when_starts_are_looked_at_and_which_goes_on():
     assert looks(lantm.configure(starts=4)) == [1500, 2000, 2500]
     assert is_accepted((0.8, 0.9))
     assert not is_accepted((0.79, 1.0))
-    assert best_start({0: (0.1, 0.9), 1: (0.3, 0.5), 2: (0.3, 0.6), 3: (0.3, 0.6)}) == 2
+    scores = [(0.1, 0.9), (0.3, 0.5), (0.3, 0.6), (0.3, 0.6)]
+    outcomes = {number: Outcome(5, *pair) for number, pair in enumerate(scores)}
+    assert best_start(outcomes) == 2
 
 
 def test_the_first_start_is_the_machine_of_a_run_without_starts(tiny):
@@ -491,7 +498,7 @@ def test_a_start_that_does_not_stay_finite_is_passed_over(tiny, tmp_path, monkey
     bad = {0}
     run = lantm.train(config, tmp_path / "one", on_notice=notices.append)
     assert run.result["start"] == 1
-    assert notices == ["start 0: the loss became nan at batch 2"]
+    assert notices[0] == "start 0: the loss became nan at batch 2"
     bad = {0, 1}
     with pytest.raises(NonFiniteError, match="no start stayed finite"):
         lantm.train(config, tmp_path / "none", on_notice=notices.append)

@@ -12,6 +12,10 @@ LIBRARIES = [
 ]
 
 
+loaded_files: list[str] = []
+"""Those of this process, for processes that it starts."""
+
+
 def load_file(path: str) -> None:
     """Execute a Python file of the user's, which registers tasks and key spaces."""
     if not Path(path).is_file():
@@ -20,6 +24,7 @@ def load_file(path: str) -> None:
         runpy.run_path(path, run_name="lantm_user_file")
     except SyntaxError as error:
         raise ValueError(f"{error.filename}, line {error.lineno}: {error.msg}") from None
+    loaded_files.append(path)
 
 
 def own_frames(error: BaseException) -> list[traceback.FrameSummary]:

@@ -92,6 +92,13 @@ def total_memory() -> int | None:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+def available_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 @contextmanager
 def one_core(core: int = 0) -> Iterator[None]:
     """Processes started here stay on one core, where the system can do that."""

@@ -8,7 +8,14 @@ from rich.table import Table
 from lantm.cli.common import Add, accuracies, make_console, show_table
 from lantm.errors import require_one_of
 from lantm.tasks import TASKS
-from lantm.tasks.streams import PURPOSES, REGIMES, evaluation_batches, training_stream
+from lantm.tasks.streams import (
+    FAR,
+    PURPOSES,
+    REGIMES,
+    evaluation_batches,
+    far_multiples,
+    training_stream,
+)
 from lantm.tasks.textfile import write_batches
 from lantm.training.evaluation import percent
 from lantm.training.runs import Run, evaluate, zoo_names
@@ -17,10 +24,12 @@ from lantm.training.runs import Run, evaluate, zoo_names
 def add(command: Add) -> None:
     test = command("eval", run_eval, "score a trained machine")
     test.add_argument("run", help="a run directory, or zoo:TASK")
-    test.add_argument("--multiples", type=int, nargs="+", help="of the training size [1 2]")
+    test.add_argument("--multiples", type=int, nargs="+", help="of the training size [1 2 4 10]")
     test.add_argument("--data", metavar="FILE", nargs="+", default=[], help="authors' text files")
     test.add_argument("--checkpoint", nargs="+", help="best, last, or a kept batch [best last]")
-    test.add_argument("--examples", type=int, default=3200, help="problems a multiple [3200]")
+    test.add_argument(
+        "--examples", type=int, help="problems a multiple [3200; beyond 2x fewer, if they are long]"
+    )
     test.add_argument("--by-length", action="store_true", help="also for each answer length")
     test.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
 
@@ -40,12 +49,13 @@ def add(command: Add) -> None:
 
 
 def run_eval(found: argparse.Namespace) -> int:
-    multiples = found.multiples or ([] if found.data else [1, 2])
+    run = Run.open(found.run)
+    multiples = found.multiples or ([] if found.data else [1, 2, *far_multiples(run.task)])
     for multiple in multiples:
         if multiple < 1:
             raise ValueError(f"multiples must be whole numbers of at least 1, got {multiple}")
     scores = evaluate(
-        found.run, multiples, found.data, checkpoints=found.checkpoint, examples=found.examples
+        run, multiples, found.data, checkpoints=found.checkpoint, examples=found.examples
     )
     rows = [score.to_dict() for score in scores]
     if found.json:
@@ -83,10 +93,13 @@ def run_data(found: argparse.Namespace) -> int:
 
 
 def run_zoo(found: argparse.Namespace) -> int:
-    table = Table("machine", "fine 2x", "coarse 2x", "trained by")
+    far = [f"coarse {multiple}x" for multiple in FAR]
+    table = Table("machine", "fine 2x", "coarse 2x", *far, "trained by")
     for name in zoo_names():
         run = Run.open(name)
-        twice = next(row for row in (run.result or {})["test"] if row["source"] == 2)
-        table.add_row(name, *map(percent, accuracies(twice)), run.config.command)
+        rows = [row for row in (run.result or {})["test"] if row["checkpoint"] == "best"]
+        scores = {row["source"]: list(map(percent, accuracies(row))) for row in rows}
+        beyond = [scores[multiple][1] if multiple in scores else "-" for multiple in FAR]
+        table.add_row(name, *scores[2], *beyond, run.config.command)
     show_table(make_console(), table)
     return 0

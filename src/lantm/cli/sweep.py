@@ -14,8 +14,9 @@ from rich.text import Text
 
 from lantm.cli.common import Add, accuracies, make_console, say
 from lantm.interrupts import Stopped
+from lantm.processes import available_cores
 from lantm.studies.results import Row, add_results, collect, merge, read_results, result_row
-from lantm.studies.sweep.engines import Engine, available_cores, make_engine, require_engine
+from lantm.studies.sweep.engines import Engine, make_engine, require_engine
 from lantm.studies.sweep.grids import GRIDS, LIE_MODELS, find_grid, parse_settings
 from lantm.studies.sweep.schedule import Rates, Sweep, last_row
 from lantm.training.config import TrainConfig

@@ -14,8 +14,10 @@ from rich.table import Table
 
 from lantm.cli.common import FAILED, Add, accuracies, make_console, say, show_table
 from lantm.cli.options import add_options, given_options
+from lantm.errors import require_positive
 from lantm.interrupts import Stopped, if_stopped
 from lantm.machines.models import ModelConfig
+from lantm.processes import available_cores
 from lantm.tasks import TASKS
 from lantm.training.config import RECIPES, TrainConfig, configure
 from lantm.training.evaluation import percent
@@ -32,6 +34,7 @@ def add(command: Add) -> None:
     train.add_argument("--resume", metavar="RUN", help="go on with the run in this directory")
     train.add_argument("--recipe", help=f"one of {', '.join(RECIPES)} [default]")
     train.add_argument("--out", metavar="DIR", help="where runs are kept [runs]")
+    train.add_argument("--jobs", type=int, help="starts to train at once [one for each core]")
     usual = TrainConfig()
     add_options(train, usual.model)
     add_options(train, usual, skip=("task", "model"))
@@ -39,13 +42,15 @@ def add(command: Add) -> None:
 
 def run_train(found: argparse.Namespace) -> int:
     console = make_console()
+    jobs = available_cores() if found.jobs is None else found.jobs
+    require_positive(jobs=jobs)
     run = resumed_run(found) if found.resume is not None else new_run(found)
     say(console, f"run directory: {run.path}")
     try:
         with if_stopped(lambda: f"stopped; {standing(run, found.file)}"):
             if not run.is_finished:
                 say(console, "compiling, which takes about 20 s the first time")
-            train_with_bar(run, console)
+            train_with_bar(run, console, jobs)
             show_outcome(run, console)
     except Stopped as stopped:
         say(console, f"stopped; {standing(run, found.file)}")
@@ -84,7 +89,7 @@ def standing(run: Run, file: str | None) -> str:
     return f"saved at batch {run.saved}; go on with: {shlex.join(words)}"
 
 
-def train_with_bar(run: Run, console: Console) -> None:
+def train_with_bar(run: Run, console: Console, jobs: int) -> None:
     """A live line on a terminal; elsewhere a line for every validation."""
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -114,7 +119,7 @@ def train_with_bar(run: Run, console: Console) -> None:
                     say(console, format_row(row))
             bar.update(task, completed=progress.batch, **shown)
 
-        finish(run, on_progress=on_progress, on_notice=partial(say, console))
+        finish(run, on_progress=on_progress, on_notice=partial(say, console), jobs=jobs)
 
 
 def format_row(row: dict[str, Any]) -> str:
@@ -131,6 +136,8 @@ def show_outcome(run: Run, console: Console) -> None:
     from lantm.inspection.figures import draw  # noqa: PLC0415 - Matplotlib slows the start down
 
     result = run.result or {}
+    if "ended" in result:
+        say(console, f"training ended: {result['ended']}")
     table = Table("checkpoint", "size", "fine", "coarse", title=f"{run.config.task}, test set")
     for row in result["test"]:
         table.add_row(row["checkpoint"], f"{row['source']}x", *map(percent, accuracies(row)))

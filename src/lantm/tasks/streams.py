@@ -16,6 +16,13 @@ BATCH_SIZE = 32
 REGIMES: dict[str, int] = {"small": 500, "large": 10_000}
 """Different batches of training: 16K samples, seen 20 times, or 320K, seen once."""
 PURPOSES = ("train", "validation", "test")
+TEST_EXAMPLES = 3200
+FAR = (4, 10)
+"""Multiples of the training size to score beside one and two."""
+CHUNK = 160
+"""Problems evaluated at once."""
+WORK = 1e9
+"""Of an evaluation, as problems times the square of their time steps: some six seconds."""
 
 
 @runtime_checkable
@@ -166,9 +173,41 @@ def evaluation_batches(task: Task, purpose: str, multiple: int, examples: int) -
     return [*batches, Batch(last.inputs[:keep], last.answers[:keep])]
 
 
+def far_multiples(task: Task) -> list[int]:
+    """Those of `FAR` for which a task has problems."""
+    found = []
+    for multiple in FAR:
+        try:
+            largest_problem(task, multiple)
+        except Exception:
+            break
+        found.append(multiple)
+    return found
+
+
+def usual_examples(task: Task, multiple: int, most: int = TEST_EXAMPLES) -> int:
+    """How many problems of a multiple to score. Beyond twice the training size fewer, the longer
+    they are: every step looks at all memories, so that time goes with the square of the steps.
+
+    >>> from lantm.tasks import TASKS
+    >>> [usual_examples(TASKS[name], 10) for name in ("copy", "double", "priority_sort")]
+    [640, 1600, 160]
+    """
+    if multiple <= 2:
+        return most
+    require_room(task, multiple, most)
+    steps = sum(part.shape[1] for part in largest_problem(task, multiple))
+    chunks = max(1, round(WORK / steps**2 / CHUNK))
+    return min(most, chunks * CHUNK)
+
+
+def largest_problem(task: Task, multiple: int) -> Batch:
+    return task.sample(np.random.default_rng(0), task.sizes(multiple)[-1], 1)
+
+
 def require_room(task: Task, multiple: int, examples: int) -> None:
     """So many problems fit into memory, each at least `multiple` times as long as in training."""
-    largest = task.sample(np.random.default_rng(0), task.largest, 1)
+    largest = largest_problem(task, 1)
     numbers = multiple * sum(part.size for part in largest)
     require_memory(f"{examples} problems", examples * numbers * largest.inputs.itemsize)
 

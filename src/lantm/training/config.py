@@ -112,6 +112,8 @@ class TrainConfig:
     none has, the best goes on."""
     start_batches: int = 2500
     """Updates of each start, if there are several; a look at it after 3, 4 and 5 fifths of them."""
+    test_far: bool = False
+    """Score at the end also problems of 4 and 10 times the training size, fewer of them."""
 
     def __post_init__(self) -> None:
         model = dataclasses.replace(self.model, **canonical_fields(self.model))

@@ -12,10 +12,7 @@ from jaxtyping import Array, Int
 from lantm.errors import require_positive
 from lantm.machines.seq2seq import SequenceModel, counted
 from lantm.tasks import Batch
-from lantm.tasks.streams import Padded, bucket, buckets, longest, pad
-
-CHUNK = 160
-"""Problems evaluated at once."""
+from lantm.tasks.streams import CHUNK, Padded, bucket, buckets, longest, pad
 
 
 @dataclass(frozen=True)

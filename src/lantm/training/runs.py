@@ -19,13 +19,14 @@ from lantm.machines.seq2seq import SequenceModel
 from lantm.processes import prefer_one_thread
 from lantm.spaces import SPACES
 from lantm.tasks import TASKS, Batch, Task
-from lantm.tasks.streams import evaluation_batches
+from lantm.tasks.streams import evaluation_batches, usual_examples
 from lantm.tasks.textfile import read_batches
 from lantm.training.checkpoints import load_tree, write_atomically
 from lantm.training.config import TrainConfig
 from lantm.training.evaluation import Evaluation, evaluate_batches
 
 CHECKPOINTS = ("best", "last")
+METRICS_FILE = "metrics.jsonl"
 ZOO = "zoo:"
 DAMAGES = (json.JSONDecodeError, UnicodeDecodeError)
 STATUSES: dict[str, dict[str, Any]] = {
@@ -129,8 +130,14 @@ class Run:
                 yield row
 
     def metrics_lines(self) -> list[str]:
-        path = self.path / "metrics.jsonl"
-        return path.read_text("utf-8", errors="replace").splitlines() if path.exists() else []
+        """Of the run; of all its starts, as long as none was chosen."""
+        if (self.path / METRICS_FILE).exists():
+            return metrics_lines(self.path)
+        return [line for folder in self.start_folders() for line in metrics_lines(folder)]
+
+    def start_folders(self) -> list[Path]:
+        """Of the starts, if there are several, by number."""
+        return sorted((self.path / "starts").glob("*"), key=lambda folder: int(folder.name))
 
     def machine(self, checkpoint: str = "best") -> SequenceModel:
         """The trained machine: best by validation, last, or the number of a kept batch, as 500."""
@@ -155,8 +162,7 @@ class Run:
     @property
     def saved(self) -> int | None:
         """The batch of the newest checkpoint to resume from, if there is one."""
-        starts = sorted((self.path / "starts").glob("*"), key=lambda folder: -int(folder.name))
-        for folder in (self.path / "checkpoints", *starts):
+        for folder in (self.path / "checkpoints", *reversed(self.start_folders())):
             numbers = [int(f.stem) for f in folder.glob("*.safetensors") if f.stem.isdigit()]
             if numbers:
                 return max(numbers)
@@ -189,6 +195,12 @@ def require_result(result: Any) -> None:
                 raise ValueError(f"{name} of a test score cannot be {score[name]!r}")
 
 
+def metrics_lines(folder: Path) -> list[str]:
+    """Of the file in a folder, if there is one."""
+    path = folder / METRICS_FILE
+    return path.read_text("utf-8", errors="replace").splitlines() if path.exists() else []
+
+
 def parse_row(line: str) -> dict[str, Any] | None:
     """A row of the metrics; nothing where the line is damaged."""
     try:
@@ -218,16 +230,21 @@ def evaluate(
     data: str | Path | Iterable[str | Path] = (),
     *,
     checkpoints: str | int | Iterable[str | int] | None = None,
-    examples: int = 3200,
+    examples: int | None = None,
 ) -> list[Score]:
     """Accuracies on the test sets of the given multiples, and on files of the authors' format.
 
-    Without a choice: of the best and the last checkpoint, or what there is of the two.
+    Without a choice: of the best and the last checkpoint, or what there is of the two; 3,200
+    problems of a multiple, and fewer where they are longer than twice those of training.
     """
     prefer_one_thread()
     run = run if isinstance(run, Run) else Run.open(run)
+
+    def number_of(multiple: int) -> int:
+        return usual_examples(run.task, multiple) if examples is None else examples
+
     sets: list[tuple[int | str, list[Batch]]] = [
-        (multiple, evaluation_batches(run.task, "test", multiple, examples))
+        (multiple, evaluation_batches(run.task, "test", multiple, number_of(multiple)))
         for multiple in as_list(multiples)
     ]
     sets += [(str(path), read_batches(path, run.task)) for path in as_list(data)]

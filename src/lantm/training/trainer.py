@@ -6,13 +6,16 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from shutil import rmtree
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from filelock import FileLock
 
+from lantm.errors import require_positive
 from lantm.interrupts import deferred_signals
 from lantm.machines.models import build_machine
 from lantm.machines.seq2seq import SequenceModel
@@ -25,9 +28,11 @@ from lantm.tasks.streams import (
     bucket,
     buckets,
     evaluation_batches,
+    far_multiples,
     pad,
     require_room,
     training_stream,
+    usual_examples,
 )
 from lantm.tasks.textfile import FileStream
 from lantm.training.checkpoints import (
@@ -39,14 +44,20 @@ from lantm.training.checkpoints import (
 )
 from lantm.training.config import TrainConfig
 from lantm.training.evaluation import Evaluation, evaluate_batches
-from lantm.training.runs import Run, evaluate, parse_row
+from lantm.training.runs import METRICS_FILE, Run, Score, evaluate, metrics_lines, parse_row
+from lantm.training.search import Helpers, search
 from lantm.training.starts import (
     FAILED,
     LOOK_EXAMPLES,
+    OUTCOME_FILE,
+    Outcome,
     best_start,
     is_accepted,
     looks,
+    read_outcome,
+    tried,
     unseen,
+    write_outcome,
 )
 from lantm.training.steering import (
     Steering,
@@ -99,11 +110,13 @@ def train(
     *,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     on_notice: Callable[[str], None] = print,
+    jobs: int = 1,
 ) -> Run:
     """The run of a config below `root`, trained to the end; see `finish`."""
     prefer_one_thread()
     require_trainable(config)
-    return finish(Run.create(config, root), on_progress=on_progress, on_notice=on_notice)
+    run = Run.create(config, root)
+    return finish(run, on_progress=on_progress, on_notice=on_notice, jobs=jobs)
 
 
 def finish(
@@ -111,46 +124,67 @@ def finish(
     *,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     on_notice: Callable[[str], None] = print,
+    jobs: int = 1,
 ) -> Run:
     """Train to the end, from the last checkpoint if there is one, and test the outcome.
 
     A finished run is returned as it is; one that another process trains is refused. It computes
     with one thread, as the program does. Where jax was in use before, or NPROC asks for more
     threads, the last digits can differ; the result then says how many threads there were.
+
+    Of several starts as many as `jobs` are trained at once, in processes that are started for
+    it; what comes of the run is the same. They know the files that `load_file` has loaded, and
+    nothing else that was added to the registries.
     """
+    require_positive(jobs=jobs)
     if not run.is_finished:
         prefer_one_thread()
         with run.held():
-            run.write_json("result.json", train_and_test(run, on_progress, on_notice))
+            run.write_json("result.json", train_and_test(run, on_progress, on_notice, jobs))
     return run
 
 
 def train_and_test(
-    run: Run, on_progress: Callable[[Progress], None], on_notice: Callable[[str], None]
+    run: Run,
+    on_progress: Callable[[Progress], None],
+    on_notice: Callable[[str], None],
+    jobs: int = 1,
 ) -> dict[str, Any]:
     """The result of a run; an error of numbers is recorded before it is raised."""
     trainer = Trainer(run, on_notice)
     threads = computing_threads() or 1
     if threads > 1:
         on_notice(MANY_THREADS.format(threads))
+    if threads > 1 or jax.default_backend() != "cpu":
+        jobs = 1  # others would compute with one thread, or would want the same device
     try:
-        trainer.choose_start(on_progress)
+        trainer.choose_start(on_progress, jobs)
         trainer.run_to(run.config.batches, on_progress)
     except NonFiniteError as error:
         run.write_json("result.json", {"status": "failed", "error": str(error)})
         raise
     seconds = round(trainer.seconds, 1)
-    scores = [score.to_dict() for score in evaluate(run, examples=run.config.test_examples)]
+    scores = [score.to_dict() for score in final_scores(run)]
     for row in scores:
         del row["by_length"]
     many = {"threads": threads} if threads > 1 else {}
     return {"status": "finished", "seconds": seconds, **many, **trainer.ending, "test": scores}
 
 
+def final_scores(run: Run) -> list[Score]:
+    """The scores at the end, also far beyond the training size if that is asked for."""
+    most = run.config.test_examples
+    scores = evaluate(run, examples=most)
+    for multiple in far_multiples(run.task) if run.config.test_far else ():
+        scores += evaluate(run, multiple, examples=usual_examples(run.task, multiple, most))
+    return scores
+
+
 class Trainer:
     """A run in progress."""
 
-    def __init__(self, run: Run, on_notice: Callable[[str], None] = print):
+    def __init__(self, run: Run, on_notice: Callable[[str], None] = print, *, beside: bool = False):
+        """Beside another process, which has the run, there are only starts to train."""
         self.run, self.config, self.on_notice = run, run.config, on_notice
         self.task = TASKS[self.config.task]
         self.stream = open_stream(self.config)
@@ -167,9 +201,14 @@ class Trainer:
         self.begun = time.monotonic()
         self.folder = run.path / "checkpoints"
         """Where checkpoints are: those of starts, before one is chosen, have their own."""
-        for leftover in run.path.rglob("*.safetensors?*"):  # of a process that was killed
-            leftover.unlink()
+        if not beside:
+            self.open_run()
+
+    def open_run(self) -> None:
+        """The state of the run, as far as it was trained."""
         self.folder.mkdir(exist_ok=True)
+        remove_leftovers(self.folder)
+        remove_leftovers(self.run.path / "weights")
         if not any(self.folder.iterdir()):
             self.require_no_progress()
         self.state = self.restore(self.fresh())
@@ -201,10 +240,18 @@ class Trainer:
         return time.monotonic() - self.begun
 
     @property
-    def ending(self) -> dict[str, int]:
-        """What there is to tell of a run that ended: when it was solved, which start it is."""
-        solved = {"solved": int(self.state.batch)} if self.is_solved else {}
-        return solved | self.numbered
+    def ending(self) -> dict[str, Any]:
+        """What there is to tell of a run that ended: why, and which start it is of which."""
+        told: dict[str, Any] = {}
+        if self.config.solved is not None:
+            told["ended"] = f"after all {self.config.batches} batches"
+        if self.is_solved:
+            batch, least = int(self.state.batch), self.config.solved
+            told["solved"] = batch
+            told["ended"] = f"solved at batch {batch}: a validation of at least {least:.2%}"
+        if self.config.starts > 1:
+            told |= {**self.numbered, "starts": [o.to_dict() for o in self.outcomes().values()]}
+        return told
 
     @property
     def is_solved(self) -> bool:
@@ -217,28 +264,55 @@ class Trainer:
 
     # ---- starts
 
-    def choose_start(self, on_progress: Callable[[Progress], None]) -> None:
-        """Train the starts one after the other, and go on with the first that is accepted; if
-        none is, with the best. Resumed, it finds each start where it was.
+    def choose_start(self, on_progress: Callable[[Progress], None], jobs: int = 1) -> None:
+        """Train starts, so many at once, and go on with the first that is accepted; if none is,
+        with the best. Resumed, it finds each start where it was.
         """
         if self.config.starts == 1 or int(self.state.batch):
             return
-        scores: dict[int, tuple[float, ...]] = {}
-        for number in range(self.config.starts):
-            scores[number] = self.train_start(number, on_progress)
-            if is_accepted(scores[number]):
-                break
-        chosen = best_start(scores)
-        if scores[chosen] == FAILED:
+
+        def train_here(number: int, tend: Callable[[], None]) -> None:
+            def tell(progress: Progress) -> None:
+                on_progress(progress)
+                tend()
+
+            self.train_start(number, tell)
+
+        outcomes = search(
+            self.config.starts,
+            lambda number: read_outcome(self.start_folder(number) / OUTCOME_FILE),
+            train_here,
+            Helpers(self.run.path, min(jobs, self.config.starts) - 1, self.on_notice),
+            lambda number, outcome: self.on_notice(f"start {number}: {outcome.describe()}"),
+        )
+        self.go_on_with_best(tried(outcomes))
+
+    def go_on_with_best(self, outcomes: dict[int, Outcome]) -> None:
+        """Of these starts; whatever there is of later ones goes."""
+        for folder in self.run.start_folders()[len(outcomes) :]:
+            rmtree(folder)
+        if all(outcome.is_failed for outcome in outcomes.values()):
             raise NonFiniteError("no start stayed finite")
+        chosen = best_start(outcomes)
         self.open_start(chosen)
+        self.on_notice(f"going on with start {chosen}")
+        lines = (line for number in outcomes for line in metrics_lines(self.start_folder(number)))
+        text = "".join(line + "\n" for line in lines)
+        write_atomically(self.run.path / METRICS_FILE, text.encode())
         self.folder = self.run.path / "checkpoints"
         self.save()
 
     def train_start(
-        self, number: int, on_progress: Callable[[Progress], None]
-    ) -> tuple[float, ...]:
-        """The scores of a start, coarse and fine, when it was last looked at."""
+        self, number: int, on_progress: Callable[[Progress], None] = lambda progress: None
+    ) -> None:
+        """Until it is clear what comes of a start, which is then kept in its folder."""
+        folder = self.start_folder(number)
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / "lock"):  # a process whose parent was killed may be about to end
+            if read_outcome(folder / OUTCOME_FILE) is None:
+                write_outcome(folder / OUTCOME_FILE, self.run_start(number, on_progress))
+
+    def run_start(self, number: int, on_progress: Callable[[Progress], None]) -> Outcome:
         self.open_start(number)
         scores = FAILED
         try:
@@ -248,14 +322,23 @@ class Trainer:
                 if is_accepted(scores):
                     break
         except NonFiniteError as error:
-            self.on_notice(f"start {number}: {error}")
-            return FAILED
-        return scores
+            return Outcome(int(self.state.batch), *FAILED, str(error))
+        return Outcome(int(self.state.batch), *scores)
+
+    def outcomes(self) -> dict[int, Outcome]:
+        """Of the starts that have ended."""
+        folders = {int(folder.name): folder for folder in self.run.start_folders()}
+        found = {number: read_outcome(f / OUTCOME_FILE) for number, f in folders.items()}
+        return {number: outcome for number, outcome in found.items() if outcome is not None}
+
+    def start_folder(self, number: int) -> Path:
+        return self.run.path / "starts" / str(number)
 
     def open_start(self, number: int) -> None:
         """The state of a start, as far as it was trained."""
-        self.folder = self.run.path / "starts" / str(number)
+        self.folder = self.start_folder(number)
         self.folder.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(self.folder)
         self.state = self.restore(self.fresh(number))
         self.restore_metrics()
 
@@ -265,8 +348,11 @@ class Trainer:
         return self.folder.name != "checkpoints"
 
     @property
-    def last_look(self) -> tuple[float, ...]:
-        return FAILED if self.state.start is None else tuple(self.state.start.scores.tolist())
+    def last_look(self) -> tuple[float, float]:
+        if self.state.start is None:
+            return FAILED
+        coarse, fine = self.state.start.scores.tolist()
+        return coarse, fine
 
     # ---- updates
 
@@ -347,7 +433,7 @@ class Trainer:
             found = self.validate(done)
             row |= {"validation_fine": found.fine, "validation_coarse": found.coarse}
             row |= self.note_solved(done, found)
-        with (self.run.path / "metrics.jsonl").open("a") as file:
+        with self.metrics_file.open("a") as file:
             file.write(json.dumps(row) + "\n")
         return row
 
@@ -442,16 +528,29 @@ class Trainer:
                 f"{rows[-1]['batch']}; to train it anew, remove them or choose another folder"
             )
 
+    @property
+    def metrics_file(self) -> Path:
+        """Each start has its own, until one is chosen."""
+        return (self.folder if self.is_choosing else self.run.path) / METRICS_FILE
+
     def restore_metrics(self) -> None:
         """Keep the rows up to the state, and those of other starts; later ones will come again."""
-        file, lines = self.run.path / "metrics.jsonl", self.run.metrics_lines()
+        file = self.metrics_file
+        lines = metrics_lines(file.parent)
         bad = sum(parse_row(line) is None for line in lines[:-1])  # a crash may cut off the last
         if bad:
             self.on_notice(f"{file}: leaving out what is damaged, lines of {len(lines)}: {bad}")
         batch, own = int(self.state.batch), self.numbered.get("start")
-        rows = [r for r in self.run.rows() if r["batch"] <= batch or r.get("start") != own]
+        known = [row for row in map(parse_row, lines) if row is not None]
+        rows = [row for row in known if row["batch"] <= batch or row.get("start") != own]
         text = "".join(json.dumps(row) + "\n" for row in rows)
         write_atomically(file, text.encode())
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Of a process that was killed."""
+    for leftover in folder.glob("*.safetensors?*"):
+        leftover.unlink()
 
 
 def by_number(path: Path) -> tuple[int, str]:

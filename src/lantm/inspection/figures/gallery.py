@@ -29,7 +29,8 @@ from lantm.inspection.figures.parts import (
 from lantm.inspection.picture import READ, WRITE, flatten
 from lantm.spaces.chart import principal_components
 from lantm.tasks import Task
-from lantm.training.evaluation import evaluate_batches
+from lantm.tasks.streams import usual_examples
+from lantm.training.evaluation import Evaluation, evaluate_batches
 from lantm.training.runs import Run
 
 LENGTHS_SEED = 20_000
@@ -174,14 +175,15 @@ def lengths(
     examples: int = 640,
 ) -> Figure:
     """Accuracy on problems of growing length, in even steps; shaded the lengths of training."""
-    rng = np.random.default_rng(LENGTHS_SEED)
-    batches = [
-        run.task.sample(rng, size, max(1, examples // len(sizes)))
-        for sizes in map(even_sizes, map(run.task.sizes, multiples))
-        for size in sizes
-    ]
-    parts = (evaluate_batches(run.machine(checkpoint), batches).by_length or {}).items()
-    found = np.array(sorted((n, part.fine, part.coarse, part.examples) for n, part in parts))
+    rng, machine = np.random.default_rng(LENGTHS_SEED), run.machine(checkpoint)
+    parts: dict[int, Evaluation] = {}
+    for multiple in multiples:  # each padded to lengths of its own
+        sizes = even_sizes(run.task.sizes(multiple))
+        number = max(1, usual_examples(run.task, multiple, examples) // len(sizes))
+        batches = [run.task.sample(rng, size, number) for size in sizes]
+        parts |= evaluate_batches(machine, batches).by_length or {}
+    rows = ((n, part.fine, part.coarse, part.examples) for n, part in parts.items())
+    found = np.array(sorted(rows))
     fewest, most = found[:, 3].min(), found[:, 3].max()
     count = f"{fewest:.0f}" if fewest == most else f"{fewest:.0f} to {most:.0f}"
     about = f"{run.task.name}, {run.config.model.model}: {count} problems of each length shown"

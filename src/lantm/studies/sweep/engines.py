@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from lantm.errors import require_one_of, require_positive
 from lantm.interrupts import SIGNALS, exit_code
-from lantm.processes import SINGLE, one_core, own_gpu
+from lantm.processes import SINGLE, available_cores, one_core, own_gpu
 from lantm.studies.sweep.worker import work
 
 CACHE = ("JAX_COMPILATION_CACHE", "JAX_PERSISTENT_CACHE")
@@ -75,12 +75,6 @@ class Local:
             close(process)
         for _, process in self.processes.values():
             process.wait()
-
-
-def available_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def close(process: subprocess.Popen[bytes]) -> None:
