@@ -55,13 +55,13 @@ def evaluate_lengths(
     require_memory(f"{each} problems of {len(sizes)} sizes", numbers * longest.inputs.itemsize)
 
     stream = TaskStream(run.task, "test", 1, batch_size=each)
-    parts = [(size, part) for size in sizes for part in by_length(run.task, stream.of_size(size))]
-    right = count_right(run.machine(checkpoint, slots=slots), [part for _, part in parts])
+    batches = [(size, part) for size in sizes for part in by_length(run.task, stream.of_size(size))]
+    right = count_right(run.machine(checkpoint, slots=slots), [part for _, part in batches])
     shares: dict[int, list[np.ndarray]] = {size: [] for size in sizes}
-    for (size, part), hits in zip(parts, right, strict=True):
+    for (size, part), hits in zip(batches, right, strict=True):
         shares[size].append(hits / part.answers.shape[1])
     return [
-        _score(size, np.concatenate(found), checkpoint, slots) for size, found in shares.items()
+        _score(size, np.concatenate(parts), checkpoint, slots) for size, parts in shares.items()
     ]
 
 
