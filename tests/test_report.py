@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from lantm import cli
+from lantm.machines.models import ModelConfig
 from lantm.studies.report import FORMATS, TABLES, best, draw_differences, paper, parse, update_page
 from lantm.studies.report.entries import Place, Scores
 from lantm.studies.report.heatmap import differences
-from lantm.studies.results import read_results
+from lantm.studies.results import count_parameters, read_results
+from lantm.studies.sweep.grids import PEERS
 from lantm.training.config import configure
 from test_cli import assert_picture, refused
 
@@ -294,5 +296,21 @@ def test_sweeps_know_the_runs_among_our_results():
 def test_the_page_has_what_the_results_give():
     page = (ROOT / "docs/reproduction.md").read_text()
     results = parse(read_results(ROOT / "results/results.jsonl"))
-    assert set(re.findall(r"<!-- report (\w+)", page)) == set(TABLES)
+    assert set(re.findall(r"<!-- report (\w+)", page)) == TABLES.keys() - {"peers", "lengths"}
     assert update_page(page, results, "best") == page, "lantm report --update docs/reproduction.md"
+
+
+def test_the_page_of_peers_has_what_their_results_give():
+    page = (ROOT / "docs/peers.md").read_text()
+    results = parse(read_results(ROOT / "results/peers.jsonl"))
+    assert set(re.findall(r"<!-- report (\w+)", page)) == {"peers", "lengths"}
+    made = update_page(page, results, "best")
+    assert made == page, "lantm report results/peers.jsonl --update docs/peers.md"
+
+
+def test_the_page_of_peers_counts_their_parameters():
+    page = (ROOT / "docs/peers.md").read_text()
+    counts = re.findall(r"^\| `(\w+)` \| .* \| (\d+) \|$", page, re.M)
+    assert [name for name, _ in counts] == list(PEERS)
+    for name, count in counts:
+        assert count_parameters(ModelConfig(model=name), "copy") == int(count), name

@@ -20,6 +20,7 @@ from lantm.studies.sweep import schedule
 from lantm.studies.sweep.engines import Local
 from lantm.studies.sweep.grids import (
     GRIDS,
+    PAPER_MODELS,
     PAPER_TASKS,
     find_grid,
     paper_settings,
@@ -121,7 +122,7 @@ def test_every_best_setting_is_in_the_papers_grid():
     assert set(read_best()) == {
         (task, model, regime)
         for task in PAPER_TASKS
-        for model in lantm.MODELS
+        for model in PAPER_MODELS
         for regime in ("small", "large")
     }
     assert all(settings in paper_settings(*cell) for cell, settings in read_best().items())

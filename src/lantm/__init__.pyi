@@ -13,7 +13,15 @@ from lantm.machines.models import (
     build_machine,
     with_memory,
 )
-from lantm.machines.seq2seq import Machine, MachineTrace, Scores, answer_loss, score
+from lantm.machines.peers import DNCCell, NTMCell, StackCell, TapeCell, Transformer
+from lantm.machines.seq2seq import (
+    Machine,
+    MachineTrace,
+    Scores,
+    SequenceModel,
+    answer_loss,
+    score,
+)
 from lantm.machines.straight import straighten
 from lantm.memory import WEIGHTINGS, InversePower, InverseSquare, Memory, Softmax, Weighting
 from lantm.parts import (
@@ -45,6 +53,7 @@ from lantm.tasks import TASKS, Batch, Task, Vocabulary
 from lantm.training.checkpoints import load_tree, save_tree
 from lantm.training.config import RECIPES, TrainConfig, configure
 from lantm.training.evaluation import Evaluation, evaluate_batches
+from lantm.training.lengths import LengthScore, evaluate_lengths
 from lantm.training.optimiser import rmsprop
 from lantm.training.runs import Run, Score, evaluate
 from lantm.training.trainer import train
@@ -65,6 +74,7 @@ __all__ = [
     "Batch",
     "Cell",
     "Chart",
+    "DNCCell",
     "Design",
     "EmbeddedKeySpace",
     "Evaluation",
@@ -76,6 +86,7 @@ __all__ = [
     "KeySpace",
     "LSTMCell",
     "Layer",
+    "LengthScore",
     "LieAccess",
     "Machine",
     "MachineTrace",
@@ -83,6 +94,7 @@ __all__ = [
     "MemoryCell",
     "MemoryLayer",
     "ModelConfig",
+    "NTMCell",
     "Output",
     "Plane",
     "RandomAccess",
@@ -91,11 +103,15 @@ __all__ = [
     "Run",
     "Score",
     "Scores",
+    "SequenceModel",
     "Softmax",
     "Sphere",
+    "StackCell",
+    "TapeCell",
     "Task",
     "Trace",
     "TrainConfig",
+    "Transformer",
     "Vocabulary",
     "Weighting",
     "answer_loss",
@@ -104,6 +120,7 @@ __all__ = [
     "configure",
     "evaluate",
     "evaluate_batches",
+    "evaluate_lengths",
     "init_states",
     "load_tree",
     "normalise",

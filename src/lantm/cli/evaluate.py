@@ -123,9 +123,7 @@ def run_lengths(run: Run, found: argparse.Namespace) -> int:
             save_lengths(run, scores)
         told += scores
         sizes = f"{found.lengths[0]} to {found.lengths[-1]}"
-        means = [
-            fmean(shares) for shares in zip(*((s.fine, s.coarse) for s in scores), strict=True)
-        ]
+        means = fmean(s.fine for s in scores), fmean(s.coarse for s in scores)
         parts = [(str(s.size), s.examples, s.fine, s.coarse) for s in scores if found.by_length]
         for size, examples, *shares in [(sizes, sum(s.examples for s in scores), *means), *parts]:
             table.add_row(checkpoint, size, str(examples), *map(percent, shares))

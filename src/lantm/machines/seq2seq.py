@@ -1,6 +1,7 @@
 """Tokens in, tokens out: encode with writing, then decode without feedback (paper, section 5)."""
 
 import abc
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
@@ -74,6 +75,10 @@ class SequenceModel(eqx.Module):
     def chart(self, keys: np.ndarray) -> Chart:
         """Keys of its memories, one a row, as points of a picture."""
         return coordinates(keys)
+
+    def slot_names(self, inputs: Sequence[str], slots: int) -> list[str]:
+        """What read weights without keys are about, for pictures: slots by number."""
+        return [str(number) for number in range(slots)]
 
     def predict(
         self, tokens: Tokens, steps: int, lengths: Lengths | None = None

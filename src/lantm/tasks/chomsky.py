@@ -108,7 +108,7 @@ class StackManipulation(ChomskyTask):
 
     name: ClassVar[str] = "chomsky_stack"
     symbols: ClassVar[int] = 5
-    blank: ClassVar[int | None] = 2
+    blank: ClassVar[int] = 2
 
     def problems(
         self, rng: np.random.Generator, size: int, batch: int
@@ -128,7 +128,7 @@ class StackManipulation(ChomskyTask):
         return inputs, flip_filled(stack[:, :size], heights, self.blank)
 
 
-def flip_filled(rows: np.ndarray, counts: np.ndarray, blank: int | None) -> np.ndarray:
+def flip_filled(rows: np.ndarray, counts: np.ndarray, blank: int) -> np.ndarray:
     """The first numbers of each row backwards, then blanks; [batch, length] and [batch]."""
     places = counts[:, None] - 1 - np.arange(rows.shape[1])
     flipped = np.take_along_axis(rows, np.maximum(places, 0), axis=1)
@@ -209,7 +209,7 @@ class BinaryAddition(ChomskyTask):
 
     name: ClassVar[str] = "chomsky_addition"
     symbols: ClassVar[int] = 3
-    blank: ClassVar[int | None] = 2
+    blank: ClassVar[int] = 2
 
     def problems(
         self, rng: np.random.Generator, size: int, batch: int
@@ -234,7 +234,7 @@ def shifted(rows: np.ndarray, by: np.ndarray) -> np.ndarray:
     return np.take_along_axis(rows, np.minimum(places, rows.shape[1] - 1), axis=1)
 
 
-def cut_zeros(bits: np.ndarray, blank: int | None) -> np.ndarray:
+def cut_zeros(bits: np.ndarray, blank: int) -> np.ndarray:
     """Blanks instead of the zeros after the last one of each row; a zero alone stays."""
     later = np.cumsum(bits[:, ::-1], axis=1)[:, ::-1] > 0
     later[:, 0] = True

@@ -120,14 +120,16 @@ def describe_machine(machine: SequenceModel, task: Task, problems: Batch) -> lis
 def describe_trace(
     trace: MachineTrace, initial: Memory | None, to_chart: Callable[[np.ndarray], Chart]
 ) -> dict[str, Any]:
-    """Memories, heads and read weights on one problem, or the hidden state if there are none.
+    """Memories, heads and read weights on one problem. Where memories have no keys, only the
+    weights of their slots; where there are none of these either, the hidden state.
 
     Of several heads of a kind the first is shown, and the memories of all.
     """
     whole = jax.tree.map(lambda *phases: np.concatenate(phases), trace.encode, trace.decode)
     diagnostics = diagnose(trace)
     if diagnostics is None or initial is None:
-        return {"hidden": rounded(whole.hidden, 2)}
+        slots = None if whole.weights is None else whole.weights[:, 0]
+        return {"hidden": rounded(whole.hidden, 2), "slots": rounded(slots, 3)}
     inputs, writes = len(trace.encode.hidden), whole.strength.shape[1]
     strengths = np.concatenate([initial.strengths[0], *whole.strength[:inputs]])
     keys = np.concatenate([initial.keys[0], *whole.write.key[:inputs], whole.read.key[:, 0]])

@@ -2,6 +2,8 @@
 2021).
 """
 
+from collections.abc import Iterable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -165,6 +167,9 @@ class Transformer(SequenceModel):
         time = tokens.shape[1]
         encode = jax.tree.map(lambda part: part[:, :time], found.encode)  # without that of `#`
         return found._replace(encode=encode)
+
+    def slot_names(self, inputs: Iterable[str], slots: int) -> list[str]:
+        return [*inputs, "#"]
 
     def _run(self, tokens: Tokens, steps: int, lengths: Lengths | None) -> MachineTrace:
         require_input(tokens, self.vocabulary)

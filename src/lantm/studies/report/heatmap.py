@@ -10,7 +10,7 @@ from matplotlib.image import AxesImage
 
 from lantm.inspection.figures.parts import COLOURS, blank
 from lantm.studies.report.entries import Place, Scores, paper
-from lantm.studies.report.tables import EMPTY
+from lantm.studies.report.table import EMPTY
 from lantm.tasks.streams import REGIMES
 
 

@@ -1,19 +1,16 @@
-"""Results to tables: every cell as text, whatever it is then shown on."""
+"""Results to tables: beside the paper, and all runs."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 from lantm.machines.models import MODELS
 from lantm.studies.report.entries import Place, Result, best, paper
+from lantm.studies.report.peers import lengths_table, peers_table
+from lantm.studies.report.table import CHECKPOINT, EMPTY, SOLVED, Table
 from lantm.tasks.streams import REGIMES
 from lantm.training.evaluation import percent
 
-EMPTY = "·"
-"""Where nothing was run."""
-SOLVED = 0.9
-"""The coarse accuracy on twice the training size from which a run is a success."""
 MEASURE = (
     "Percent of symbols (fine) and of whole answers (coarse) right on test problems of twice the "
     "training size."
@@ -22,28 +19,9 @@ SELECTION = (
     "Ours is the best of n runs, selected by its test score (coarse, then fine), as in the paper, "
     "which is optimistic."
 )
-CHECKPOINT = {
-    "best": "The checkpoint of a run was selected on validation problems.",
-    "last": "The checkpoint of a run is its last.",
-}
 ALL = "all tasks"
 NOT_RUN = f"{EMPTY} was not run."
 COLUMNS = ("fine", "coarse", "paper fine", "paper coarse", "n")
-
-
-class Table(NamedTuple):
-    """What all formats show."""
-
-    title: str
-    caption: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    labels: int
-    """How many columns, from the left, are words; the others are numbers."""
-
-    @property
-    def numeric(self) -> list[bool]:
-        return [column >= self.labels for column in range(len(self.header))]
 
 
 # ---- beside the paper
@@ -108,11 +86,13 @@ def success_table(results: Sequence[Result], checkpoint: str) -> Table:
         told = f" ({100 * paper()[cell].coarse:.0f})" if cell in paper() else ""
         return f"{solved[grid, cell]} of {runs[grid, cell]}{told}"
 
+    known = {cell.model for cell in [*paper(), *(result.cell for result in results)]}
+    models = [name for name in MODELS if name in known]
     rows = []
     for grid, regime, interpolation, task in sorted(
         {(grid, cell.regime, cell.interpolation, cell.task) for grid, cell in runs}
     ):
-        cells = (Place(task, model, regime, interpolation) for model in MODELS)
+        cells = (Place(task, model, regime, interpolation) for model in models)
         labels = [grid, regime, "yes" if interpolation else "no", task]
         rows.append([*labels, *(entry(grid, cell) for cell in cells)])
     caption = (
@@ -121,7 +101,7 @@ def success_table(results: Sequence[Result], checkpoint: str) -> Table:
         "rates: in parentheses the coarse accuracy of its best run, in percent. "
         f"{CHECKPOINT[checkpoint]} {NOT_RUN}"
     )
-    header = ["grid", "regime", "interpolation", "task", *MODELS]
+    header = ["grid", "regime", "interpolation", "task", *models]
     return Table("Success rates", caption, header, rows, labels=4)
 
 
@@ -146,4 +126,6 @@ TABLES: dict[str, Callable[[Sequence[Result], str], Table]] = {
     "interpolation": interpolation_table,
     "success": success_table,
     "runs": runs_table,
+    "peers": peers_table,
+    "lengths": lengths_table,
 }

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 from lantm.errors import require_one_of
 from lantm.machines.models import MODELS, ModelConfig
 from lantm.settings import UNSET, canonical, plain_type, reader, type_hints
+from lantm.tasks import TASKS
+from lantm.tasks.chomsky import ChomskyTask
 from lantm.tasks.streams import REGIMES
 from lantm.training.config import TrainConfig, configure
 
@@ -103,12 +105,26 @@ def read_best() -> dict[tuple[str, ...], Settings]:
     }
 
 
+PEERS = ("lantm", "lstm", "gru", "ntm", "dnc", "stack_rnn", "tape_rnn", "transformer")
+SUITE = tuple(name for name, task in TASKS.items() if isinstance(task, ChomskyTask))
+
+
+def peer_settings(task: str, model: str, regime: str) -> list[Settings]:
+    """The same budget and a few learning rates for each; of Lie-access models also our recipe."""
+    low = model == "transformer"
+    rates = [0.0003, 0.001, 0.003] if low else [0.001, 0.003, 0.01]
+    tried = vary(lr=rates, optimiser=["adam"], decay_delay=[None], test_far=[True])
+    return tried + [{"test_far": True}] * (model in LIE_MODELS)
+
+
 GRIDS = {
     grid.name: grid
     for grid in (
         Grid("paper", "paper", paper_settings),
         Grid("best", "paper", best_settings),
         Grid("default", "default", lambda task, model, regime: [{}]),
+        Grid("peers", "default", peer_settings, models=PEERS, regimes=["small"]),
+        Grid("chomsky", "default", peer_settings, SUITE, PEERS, ["small"]),
     )
 }
 
