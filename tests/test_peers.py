@@ -15,6 +15,7 @@ from lantm import cli
 from lantm.machines.peers import dnc, ntm, stack, tape, transformer
 from lantm.machines.peers.slots import SOFT, sharpen
 from lantm.machines.seq2seq import SequenceModel
+from lantm.training.checkpoints import named_arrays
 from lantm.training.lengths import saved_lengths
 from test_cli import assert_picture, refused
 
@@ -389,7 +390,7 @@ def test_every_parameter_is_learned(name):
 def test_more_slots_need_no_other_parameters(name):
     config = lantm.ModelConfig(model=name, **FIXED | {"slots": 3 * SLOTS})
     few, many = (
-        eqx.filter(lantm.build_machine(c, lantm.Vocabulary(SYMBOLS), key=KEY), eqx.is_array)
+        named_arrays(lantm.build_machine(c, lantm.Vocabulary(SYMBOLS), key=KEY))
         for c in (lantm.ModelConfig(model=name, **FIXED), config)
     )
     assert jax.tree.all(jax.tree.map(np.array_equal, few, many))

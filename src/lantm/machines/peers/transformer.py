@@ -21,6 +21,7 @@ AT_ONCE = 32
 """Problems that are answered at the same time: the scores of all would not fit, of long ones."""
 
 Sequence = Float[Array, "time size"]
+Source = Float[Array, "keys size"]
 Weights = Float[Array, "heads time keys"]
 
 
@@ -37,7 +38,7 @@ class Attention(eqx.Module):
         self.rotary = eqx.nn.RotaryPositionalEmbedding(HEAD_SIZE)
 
     def __call__(
-        self, x: Sequence, mask: Bool[Array, "time keys"], memory: Sequence | None = None
+        self, x: Sequence, mask: Bool[Array, "time keys"], memory: Source | None = None
     ) -> tuple[Sequence, Weights]:
         """The stream after attention to itself, or to a memory; and the weights."""
         query = jax.vmap(self.norm)(x)
@@ -50,7 +51,7 @@ class Attention(eqx.Module):
         turn = jax.vmap(self.rotary, in_axes=1, out_axes=1)
         return turn(query), turn(key), value
 
-    def weights(self, query: Sequence, source: Sequence, mask: Bool[Array, "time keys"]) -> Weights:
+    def weights(self, query: Sequence, source: Source, mask: Bool[Array, "time keys"]) -> Weights:
         """What the attention above is a mean by; for traces."""
         parts = jax.vmap(self.heads.query_proj)(query), jax.vmap(self.heads.key_proj)(source)
         queries, keys = (part.reshape(len(part), -1, HEAD_SIZE) for part in parts)
@@ -106,7 +107,7 @@ class DecoderBlock(eqx.Module):
         self.forward = FeedForward(size, key=third)
 
     def __call__(
-        self, x: Sequence, memory: Sequence, there: Bool[Array, "steps time"]
+        self, x: Sequence, memory: Source, there: Bool[Array, "time keys"]
     ) -> tuple[Sequence, Weights]:
         earlier = jnp.tril(jnp.ones((len(x), len(x)), bool))
         x, _ = self.attention(x, earlier)
