@@ -110,7 +110,7 @@ def test_curves_show_means_ranges_and_the_sizes_of_training():
     (axes,) = draw_curves(parse(rows)).axes
     lines = {part.get_label(): part.get_xydata().tolist() for part in axes.lines}
     assert lines == {"ntm": [[10, 1.0], [80, 0.5]], "mine": [[10, 0.5], [80, 0.1]]}
-    band = axes.collections[0].get_paths()[0].get_extents()
+    band = axes.collections[1].get_paths()[0].get_extents()
     assert (band.y0, band.y1) == (0.4, 1.0)
     (shaded,) = axes.patches
     assert (shaded.get_x(), shaded.get_x() + shaded.get_width()) == (1.5, 64.5)
@@ -143,7 +143,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     ("options", "said"),
     [
         (["none.jsonl"], "cannot use none.jsonl: No such file or directory"),
-        (["a.jsonl", "--models", "mtn"], "got 'mtn' (did you mean 'ntm'?)"),
+        (["a.jsonl", "--models", "mtn"], "model must be one of ntm; got 'mtn'"),
         (["a.jsonl", "--format", "html"], "format must be one of terminal, markdown, csv, latex"),
         (["a.jsonl", "--figure", "x.png"], "no result has scores by size"),
         (["bad.jsonl"], "bad.jsonl, line 1 is no result: scores of size 3 cannot be 2"),

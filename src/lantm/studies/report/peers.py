@@ -34,9 +34,10 @@ class Entry:
 
     def coarse(self, multiple: int) -> list[float]:
         """Of every run that was scored there; one that failed has none right."""
-        found = [run.accuracy.get(multiple) for run in self.runs]
+        scores = [run.accuracy[multiple] for run in self.runs if multiple in run.accuracy]
         failed = [0.0 for run in self.runs if run.error is not None]
-        return [float(scores.coarse) for scores in found if scores is not None] + failed
+        measured = scores or len(failed) == len(self.runs)
+        return [float(part.coarse) for part in scores] + failed if measured else []
 
     def beyond(self) -> list[float]:
         """Of every run with such scores: the symbols right, on average over the sizes that are
@@ -145,7 +146,7 @@ def spread(shares: Sequence[float]) -> str:
     return mean if low == high else f"{mean} ({percent(low)} to {percent(high)})"
 
 
-def middle(numbers: Iterable[float | None]) -> str:
+def middle(numbers: Iterable[float | int | None]) -> str:
     """The median of those that are there."""
     known = [number for number in numbers if number is not None]
     return f"{median(known):.0f}" if known else EMPTY
