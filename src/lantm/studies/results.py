@@ -15,6 +15,8 @@ A row has the keys
   of all sizes, were right, or null; `validation`: the best `{fine, coarse}` at twice the training
   size. Only where the metrics of the run are there
 - `lengths`: what `lantm eval --lengths --save` has kept, only where there is any
+- `ended`, `solved`, `start`, `starts`: only where training may end before its last batch, or had
+  several starts: why it ended, at which batch it was solved, which start went on, what each scored
 - `versions`: of lantm, jax and the code's commit
 """
 
@@ -49,6 +51,7 @@ ROW = {
     "test": list,
     "versions": dict,
 }
+OPTIONAL = ("error", "threads", "ended", "solved", "start", "starts")
 CONFIG = {"task": str, "model": str, "regime": str, "seed": int, "batches": int}
 """The types of what every row has, and of what its config has at least."""
 
@@ -74,7 +77,7 @@ def result_row(run: Run) -> Row:
         "versions": said["versions"],
         "parameters": count_parameters(run.config.model, run.config.task),
     }
-    row |= {name: result[name] for name in ("error", "threads") if name in result}
+    row |= {name: result[name] for name in OPTIONAL if name in result}
     lengths = [dataclasses.asdict(score) for score in saved_lengths(run)]
     return row | course(run) | ({"lengths": lengths} if lengths else {})
 

@@ -250,7 +250,8 @@ class Trainer:
             told["solved"] = batch
             told["ended"] = f"solved at batch {batch}: a validation of at least {least:.2%}"
         if self.config.starts > 1:
-            told |= {**self.numbered, "starts": [o.to_dict() for o in self.outcomes().values()]}
+            counted = tried(self.outcomes()).values()
+            told |= {**self.numbered, "starts": [outcome.to_dict() for outcome in counted]}
         return told
 
     @property
@@ -290,7 +291,7 @@ class Trainer:
     def go_on_with_best(self, outcomes: dict[int, Outcome]) -> None:
         """Of these starts; whatever there is of later ones goes."""
         for folder in self.run.start_folders()[len(outcomes) :]:
-            rmtree(folder)
+            rmtree(folder, ignore_errors=True)  # a process may still be about to end there
         if all(outcome.is_failed for outcome in outcomes.values()):
             raise NonFiniteError("no start stayed finite")
         chosen = best_start(outcomes)
