@@ -173,7 +173,7 @@ def test_bad_grid_files(text, said, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("sweep", "grid must be given: paper, best, default, or a file"),
+        ("sweep", "grid must be given: paper, best, default, peers, chomsky, or a file"),
         ("sweep bset", "did you mean 'best'?"),
         ("sweep none.toml", "cannot use none.toml: No such file"),
         ("sweep best --tasks cpoy", "did you mean 'copy'?"),
