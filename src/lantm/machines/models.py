@@ -62,9 +62,9 @@ class ModelConfig:
     output: str = "linear"
     """linear: the paper's; nonlinear: with a layer that sees state and readings together."""
     read_heads: int = 1
-    """Of a Lie-access model."""
+    """Of a Lie-access model, ntm or dnc."""
     write_heads: int = 1
-    """Likewise; each writes a memory at every step."""
+    """Of a Lie-access model; each writes a memory at every step."""
     gate: str = "sigmoid"
     """Of random access. sigmoid: the paper's; cut_off: one that can be shut for good."""
     anchored: bool = False
