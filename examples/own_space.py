@@ -1,4 +1,4 @@
-"""A key space of your own: the circle under rotations, and a machine that lives on it.
+"""A key space of your own: the plane under turns about its middle, and a machine that lives on it.
 
     python examples/own_space.py
 
@@ -14,14 +14,14 @@ import jax.numpy as jnp
 import lantm
 
 
-class Circle(lantm.EmbeddedKeySpace):
-    """S^1 in R^2 with the group SO(2); a group element is its angle."""
+class Turntable(lantm.EmbeddedKeySpace):
+    """R^2 with the group SO(2), so that heads keep their distance to 0; an element is its angle."""
 
     key_size: ClassVar[int] = 2
     algebra_size: ClassVar[int] = 1
 
     def project(self, raw):
-        return lantm.normalise(raw)
+        return raw
 
     def exp(self, velocity):
         return velocity[0]
@@ -40,11 +40,11 @@ class Circle(lantm.EmbeddedKeySpace):
         return second + first
 
 
-lantm.SPACES["circle"] = Circle()
+lantm.SPACES["turntable"] = Turntable()
 
 
 def main() -> None:
-    config = lantm.ModelConfig("lantm", space="circle")
+    config = lantm.ModelConfig("lantm", space="turntable")
     machine = lantm.build_machine(config, lantm.Vocabulary(10), key=jax.random.key(0))
     tokens = jnp.array([[10, 3, 1, 4, 1, 5]])
     trace = machine.trace(tokens, steps=6)

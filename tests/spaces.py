@@ -5,14 +5,16 @@ from functools import lru_cache
 import jax
 
 import lantm
-from lantm.studies.sweep.grids import PAPER_MODELS
-from own_space import Circle
+from lantm.training.kinds import PAPER_MODELS
+from own_space import Turntable
 
 ALL_SPACES: dict[str, lantm.KeySpace] = {
     **lantm.SPACES,
-    "circle": Circle(),
-    "plane5": lantm.Plane(5),
+    "turntable": Turntable(),
     "geodesic_sphere": lantm.Sphere(geodesic=True),
+    **{
+        name: lantm.find_space(name) for name in ("space5", "free_line*circle", "sphere*hyperbolic")
+    },
 }
 
 # Distinct primes, and none of them a key space's own size: swapped axes cannot go unnoticed.
@@ -42,6 +44,8 @@ VARIANTS: dict[str, dict[str, object]] = {
         "gate": "cut_off",
         "anchored": True,
         "blended": True,
+        "homing": True,
+        "feeling": True,
         "strength_floor": 0.2,
     },
 }

@@ -172,6 +172,29 @@ def test_the_command(capsys, monkeypatch, tmp_path):
     assert capsys.readouterr().out == benchmark.markdown(benchmark.load_rows(saved)) + "\n"
 
 
+def test_a_space_is_compared_with_the_plane_turn_by_turn():
+    rows = [benchmark.SpaceCost("plane", 33, [10.0, 20.0, 30.0])]
+    rows += [benchmark.SpaceCost("line", 33, [5.0, 30.0, 30.0])]
+    assert benchmark.space_table(rows) == [
+        ("plane", "20.0", "1.00 (1.00 to 1.00)"),
+        ("line", "30.0", "1.00 (0.50 to 1.50)"),
+    ]
+
+
+def test_the_command_for_spaces(capsys, tmp_path):
+    saved = tmp_path / "saved.json"
+    options = ["--lengths=3", "--repetitions=2", f"--json={saved}", "--markdown"]
+    assert cli.main(["bench", "--spaces", "line*circle", *options]) == 0
+    rows = json.loads(saved.read_text())
+    assert [found["space"] for found in rows] == ["plane", "line*circle"]
+    assert all(len(found["cpu_milliseconds"]) == 2 for found in rows)
+    header, _, first, second = capsys.readouterr().out.splitlines()
+    assert header == "| space | ms | times plane |"
+    assert first.startswith("| plane | ")
+    assert second.startswith("| line*circle | ")
+    assert "did you mean 'circle'" in refused(capsys, "bench", "--spaces", "cirle")
+
+
 def test_a_worker_that_fails_is_left_out():
     said = []
     assert compare(Case.copy("lantm", 3), ["no_such"], on_notice=said.append) == []

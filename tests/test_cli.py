@@ -341,7 +341,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import lantm
-from own_space import Circle
+from own_space import Turntable
 
 
 @dataclass(frozen=True)
@@ -356,7 +356,7 @@ class Negative(lantm.Task):
 
 
 lantm.TASKS["negative"] = Negative()
-lantm.SPACES["ring"] = Circle()
+lantm.SPACES["ring"] = Turntable()
 """
 
 
@@ -370,14 +370,14 @@ def test_an_own_task_and_key_space(options, capsys, tmp_path):
     assert [row["source"] for row in json.loads(capsys.readouterr().out)] == [1, 2, 1, 2]
     del lantm.TASKS["negative"], lantm.SPACES["ring"]
     told = refused(capsys, "eval", str(run.path))
-    assert "has the task 'negative', which must be one of" in told
+    assert "task must be one of copy, " in told
     assert told.endswith("one of your own needs --file FILE.py")
 
 
 BROKEN = """
 import lantm
 import numpy as np
-from own_space import Circle
+from own_space import Turntable
 
 class Task(lantm.tasks.Copy):
     name = "broken"
@@ -386,7 +386,7 @@ class Task(lantm.tasks.Copy):
     def make(self, size):
         return np.zeros((2, size)).reshape(7, 7)
 
-class Space(Circle):
+class Space(Turntable):
     def act(self, action, key):
         raise ValueError("act is broken")
 
@@ -546,14 +546,15 @@ def test_a_zoo(trained, capsys, monkeypatch, tmp_path):
     assert "got 'zoo:tiny'" in refused(capsys, "eval", "zoo:tiny")
     shutil.copytree(trained.path, tmp_path / "zoo" / "tiny")
     assert cli.main(["zoo"]) == 0
-    name, *_, four, ten, _ = table_rows(capsys.readouterr().out)[0]
+    name, _, _, four, ten, kind, _ = table_rows(capsys.readouterr().out)[0]
     assert (name, four, ten) == ("zoo:tiny", "-", "-")
+    assert kind == "our machine", "its sizes are not the paper's"
     file = tmp_path / "zoo" / "tiny" / "result.json"
     result = json.loads(file.read_bytes())
     result["test"].append({"checkpoint": "best", "source": 10, "fine": 0.9, "coarse": 0.625})
     file.write_text(json.dumps(result))
     assert cli.main(["zoo"]) == 0
-    assert table_rows(capsys.readouterr().out)[0][-3:-1] == ["-", "62.50"]
+    assert table_rows(capsys.readouterr().out)[0][3:5] == ["-", "62.50"]
     assert cli.main(["eval", "zoo:tiny", "--examples=32", "--multiples", "2", "--json"]) == 0
     assert [row["checkpoint"] for row in json.loads(capsys.readouterr().out)] == ["best", "last"]
 

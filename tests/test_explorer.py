@@ -109,6 +109,7 @@ def test_page_says_what_the_trace_says(both, plane, sphere):
         assert told["examples"][1]["answer"] == [*map(str, answers[1, :-1].tolist()), "$"]
         found = told["traces"][-1][1]
         assert found["view"] == {"lantm": "plane", "slantm": "sphere"}[told["model"]]
+        assert found["axes"] == [f"coordinate {i + 1}" for i in range(len(found["reads"][0]))]
         np.testing.assert_allclose(found["memories"][1:], trace.encode.write.key[1], atol=1e-4)
         np.testing.assert_allclose(found["reads"][:time], trace.encode.read.key[1], atol=1e-4)
         np.testing.assert_allclose(found["reads"][time:], trace.decode.read.key[1], atol=1e-4)

@@ -18,6 +18,7 @@ import lantm
 from lantm import cli
 from lantm.inspection.figures import FIGURES, animate, draw, gallery
 from lantm.inspection.figures.episode import observe
+from lantm.inspection.figures.parts import way
 from lantm.inspection.picture import READ, WRITE
 from lantm.training.evaluation import Evaluation
 from spaces import one_head
@@ -88,7 +89,7 @@ def test_plane_shows_the_coordinates_and_the_strengths(run_of):
     assert [colour for colour, _ in lines] == [WRITE, READ]
     np.testing.assert_array_equal(lines[0][1], writes)
     np.testing.assert_array_equal(lines[1][1], reads)
-    assert figure.get_suptitle() == f"tiny, size 5: {right} of 6 symbols right"
+    assert figure.get_suptitle() == f"tiny, size 5: {right} of 6 symbols right (our machine)"
     assert explained(figure) == ["write, strength 1", "0.1", "0", "read", "start", "end"]
 
 
@@ -207,6 +208,7 @@ def test_lengths_show_the_scores_and_the_range_of_training(run_of, monkeypatch):
     bounds = np.concatenate(gallery.interval(np.array([0.5]), np.array([3])))
     np.testing.assert_allclose([band[:, 1].min(), band[:, 1].max()], bounds)
     assert "3 to 5 problems" in figure.get_suptitle()
+    assert figure.get_suptitle().endswith("(our machine)"), "its sizes are not the paper's"
     shaded = axes.patches[0].get_extents().transformed(axes.transData.inverted())
     np.testing.assert_allclose([shaded.x0, shaded.x1], [1.5, 3.5])
 
@@ -219,6 +221,34 @@ def test_animation_has_a_frame_for_every_kept_checkpoint(run_of, tmp_path):
     assert len(frames) == len(KEPT)
     assert times == [500, 500, 500, 2000], "the last one stays"
     assert all(np.any(a != b) for a, b in pairwise(frames))
+
+
+@pytest.mark.parametrize("space", ["hyperbolic", "quaternions"])
+def test_chart_shows_the_keys_as_their_space_does(run_of, space):
+    """In the disc with its outline, or in space; the axes say what they are."""
+    run = run_of("lantm", space=space)
+    _, trace, _ = traced(run)
+    keys = np.concatenate([trace.encode.write.key, trace.decode.read.key])
+    chart = lantm.find_space(space).chart(keys)
+    (axes,) = draw("chart", run, **PROBLEM).axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == chart.axes[:2]
+    if space == "hyperbolic":
+        writes, reads = marks(axes)[:2]
+        np.testing.assert_allclose(np.concatenate([writes, reads]), chart.points)
+        outline = axes.lines[-1].get_xydata()
+        np.testing.assert_allclose(np.linalg.norm(outline, axis=1), 1)
+    else:
+        assert axes.get_zlabel() == chart.axes[2]
+        shown = np.stack(axes.collections[0]._offsets3d, axis=-1)
+        np.testing.assert_allclose(shown, chart.points[: len(shown)])
+
+
+def test_ways_on_a_torus_do_not_cross_the_square():
+    points = np.array([[0, 0], [3, 0], [-3, 0.1], [-2, 3], [-2, -3]])
+    shown = way(points, True)
+    assert np.isnan(shown[:, 0]).tolist() == [False, False, True, False, False, True, False]
+    np.testing.assert_array_equal(shown[~np.isnan(shown[:, 0])], points)
+    np.testing.assert_array_equal(way(points, False), points)
 
 
 @pytest.mark.skipif(not shutil.which("ffmpeg"), reason="needs ffmpeg")

@@ -8,7 +8,7 @@ import pytest
 
 import lantm
 from lantm.memory.weighting import softmax, strengthen, to_weights
-from lantm.studies.sweep.grids import PAPER_MODELS
+from lantm.training.kinds import PAPER_MODELS
 from spaces import ALL_SPACES, BATCH, OUTPUTS, TIME, VARIANTS, machine
 
 PRECISIONS = ("float32", "float64")
@@ -74,13 +74,17 @@ def hard_moves(space):
     raw, nothing = np.ones(space.action_size), np.zeros(space.action_size)
     action, one = space.action(jnp.asarray(raw)), space.identity()
     antipode = jax.tree.map(lambda leaf: -leaf, action)
-    flip = one._replace(phase=jnp.array([-1.0, 0.0])) if isinstance(one, lantm.Rotation) else one
+    flip, other = (
+        jax.tree.map(jnp.round, space.exp(jnp.pi * jnp.eye(space.algebra_size)[i])) for i in (0, -1)
+    )
     return {
         "zero vectors": (0.5, 0 * key, key, nothing, one, 0.5),
         "antipodal keys": (0.5, opposite, key, raw, one, 0.5),
         "antipodal axes and phases": (0.5, key, key, raw, antipode, 0.5),
         "the last action again": (0.5, key, key, raw, action, 0.5),
         "half a turn": (0.5, key, key, nothing, flip, 0.5),
+        "half a turn of another kind": (0.5, key, key, nothing, other, 0.5),
+        "half a turn onwards": (0.5, key, key, raw, other, 0.5),
         "shut gates": (0.0, opposite, key, raw, flip, 0.0),
         "open gates": (1.0, opposite, key, raw, flip, 1.0),
         "huge actions": (0.5, 1e9 * key, key, 1e9 * raw, action, 0.5),
@@ -93,6 +97,32 @@ def test_heads(name, precision):
     space = cast(ALL_SPACES[name], precision)
     for case, args in hard_moves(space).items():
         outcome = results_and_gradients(move, space, *cast(args, precision))
+        assert odd_leaves(outcome, precision) == [], case
+
+
+def distances(space, key, keys):
+    return space.squared_distance(space.project(key), jax.vmap(space.project)(keys))
+
+
+def hard_distances(space):
+    """A head and keys, by what is hard about them."""
+    head = np.arange(1.0, space.key_size + 1) / space.key_size
+    away = head + np.arange(1.0, 4)[:, None]
+    return {
+        "on all keys": (head, np.tile(head, (3, 1))),
+        "very near": (head, head + 1e-12 * away),
+        "near in the last coordinate": (head, head + 1e-7 * np.eye(space.key_size)[-1:] * away),
+        "opposite": (head, -np.tile(head, (3, 1))),
+        "far away": (head, 1e6 * away),
+        "zero vectors": (0 * head, 0 * away),
+    }
+
+
+@pytest.mark.parametrize("name", ALL_SPACES)
+def test_distances(name, precision):
+    space = cast(ALL_SPACES[name], precision)
+    for case, args in hard_distances(space).items():
+        outcome = results_and_gradients(distances, space, *cast(args, precision))
         assert odd_leaves(outcome, precision) == [], case
 
 
@@ -146,12 +176,17 @@ def test_readings(name, precision):
             assert odd_leaves(outcome, precision) == [], (case, temperature)
 
 
+FAR_SPACES = ("hyperbolic", "heisenberg", "rigid3", "quaternions*torus")
+"""Where steps turn, or lead far."""
+
+
 # The scope keeps the tests of a model together: each process compiles its models only.
-@pytest.mark.parametrize("name", [*PAPER_MODELS, "slantm_bounded"], scope="module")
+@pytest.mark.parametrize("name", [*PAPER_MODELS, "slantm_bounded", *FAR_SPACES], scope="module")
 @pytest.mark.parametrize("scale", [1, 10])
 def test_machines(name, scale):
     """Answers, loss and gradients, in single precision, of sequences of every length from one."""
-    rng, double = np.random.default_rng(0), machine(name)
+    own = name in FAR_SPACES
+    rng, double = np.random.default_rng(0), machine("lantm", space=name) if own else machine(name)
     with jax.enable_x64(False):
         single = cast(double, "float32")
         scaled = jax.tree.map(lambda p: scale * p if eqx.is_array(p) else p, single)

@@ -185,6 +185,29 @@ def test_a_weighting_overrides_what_machines_call():
                 return 2 * super().__call__(*args)
 
 
+# ---- several memories
+
+
+def test_heads_see_their_own_memory_only(no_scan):
+    """Two memories with two read heads and one write head each, and a memory to begin with."""
+    own = cell(model="lantm", memories=2, read_heads=2, anchored=True)
+    assert (own.access.read_heads, own.access.write_heads, own.initial_memories) == (4, 2, 2)
+    assert_fast_is_reference(own)
+    layer = lantm.MemoryLayer(own)
+    weights = layer.trace(INPUT, layer.init_state(BATCH, TIME)).weights[:, -1]
+    slots = 2 + 2 * (TIME - 1)  # a step sees what was written before it
+    for head in range(4):
+        mine, others = weights[:, head, head % 2 : slots : 2], weights[:, head, 1 - head % 2 :: 2]
+        assert np.all(mine > 0)
+        assert np.all(others == 0)
+
+
+def test_memories_share_heads_out_evenly():
+    plane = lantm.Plane()
+    with pytest.raises(ValueError, match=r"reads must have equally many heads .* got 3 for 2$"):
+        lantm.LieAccess(plane, heads(plane, 3), heads(plane, 2), memories=2)
+
+
 # ---- controllers
 
 
@@ -393,7 +416,7 @@ def test_a_machine_by_settings_alone_trains_and_is_shown(tiny, tmp_path, no_scan
 
 def small_lie(config, key):
     """An access of one's own, as the guide shows it."""
-    space = lantm.SPACES[config.chosen("space")]
+    space = lantm.find_space(config.chosen("space"))
     keys = jax.random.split(key)
     return Backwards(space, *([lantm.Head(space, key=k)] for k in keys))
 

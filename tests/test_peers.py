@@ -404,6 +404,10 @@ def test_more_slots_need_no_other_parameters(name):
         ({"model": "ntm", "slots": 0}, "slots must be a whole number of at least 1, got 0"),
         ({"model": "transformer", "controller": "gru"}, "controller of transformer is none, got"),
         ({"model": "gru", "forget_bias": 1.0}, "forget_bias is only for lstm controllers"),
+        *(
+            ({"model": name, "noise": 0.5}, f"noise is only for lstm, .*, gru; got 0.5 for {name}$")
+            for name in ("ntm", "dnc", "stack_rnn", "tape_rnn", "transformer")
+        ),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings, reason):

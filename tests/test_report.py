@@ -9,11 +9,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from lantm import cli
 from lantm.machines.models import ModelConfig
-from lantm.studies.report import FORMATS, TABLES, best, draw_differences, paper, parse, update_page
-from lantm.studies.report.entries import Place, Scores
+from lantm.studies.entries import Place, Scores
+from lantm.studies.report import (
+    FORMATS,
+    PICTURES,
+    TABLES,
+    best,
+    draw_differences,
+    draw_successes,
+    paper,
+    parse,
+    picture_digest,
+    source_of,
+    summary,
+    update_page,
+)
 from lantm.studies.report.heatmap import differences
 from lantm.studies.results import count_parameters, read_results
 from lantm.studies.sweep.grids import PEERS
@@ -24,7 +38,7 @@ ROOT = Path(__file__).parents[1]
 EMPTY = "·"
 
 
-def row(digest, coarse=None, *, task="copy", model="lantm", regime="small", grid="best", **more):
+def row(digest, coarse=None, *, grid="best", recipe="paper", **settings):
     """A result; without a coarse accuracy one that failed. Its last checkpoint has half of it."""
     scores = [
         {"checkpoint": name, "source": n, "examples": 32, "fine": part**0.5, "coarse": part}
@@ -33,8 +47,14 @@ def row(digest, coarse=None, *, task="copy", model="lantm", regime="small", grid
         for part in ([] if coarse is None else [coarse * share])
     ]
     ended = {"status": "finished"} if scores else {"status": "failed", "error": "a | b_%"}
-    config = {"task": task, "model": model, "regime": regime, "seed": 1, "batches": 10, **more}
-    told = {"command": f"lantm train {task}", "seconds": 7.4, "test": scores, "versions": {}}
+    own = {name: settings.pop(name) for name in ("task",) if settings.get(name) == "mine"}
+    config = configure(recipe, **settings).flat() | own
+    told = {
+        "command": f"lantm train {config['task']}",
+        "seconds": 7.4,
+        "test": scores,
+        "versions": {},
+    }
     return {"digest": digest, "grid": grid, "config": config} | told | ended
 
 
@@ -44,8 +64,14 @@ ROWS = [
     row("3"),
     row("4", 0.25, action_interpolation=True),
     row("5", task="reverse", regime="large"),
-    row("6", 0.9, model="lstm", grid=None),
+    row("6", 0.9, model="lstm", lr=0.002, decay_delay=500, grid=None),
 ]
+OURS = [
+    row("7", 0.95, recipe="default", regime="large", grid="default"),
+    row("8", 0.3, recipe="default", regime="large", grid="default"),
+    row("9", 0.99, recipe="steered", grid="steered"),
+]
+"""Beside these: two runs of the paper's machine with our training, and one of our machine."""
 
 
 def table(name, rows=ROWS, checkpoint="best"):
@@ -61,18 +87,39 @@ def line(found, *labels):
 
 
 def test_the_best_run_stands_beside_the_paper():
-    cells = line(table("main"), "copy", "lantm")
-    columns = ("fine", "coarse", "paper fine", "n")
-    assert [cells[f"small {name}"] for name in columns] == ["100", "100", "100", "3"]
-    cells = line(table("main"), "copy", "lstm")
-    assert (cells["small coarse"], cells["small paper coarse"]) == ("90.00", "0")
+    cells = line(table("main"), "copy", "small", "lantm")
+    columns = ("ours fine", "ours coarse", "paper fine", "solved")
+    assert [cells[name] for name in columns] == ["100", "100", "100", "1 of 3"]
+    cells = line(table("main"), "copy", "small", "lstm")
+    assert (cells["ours coarse"], cells["paper coarse"]) == ("90.00", "0")
 
 
 def test_a_cell_that_was_not_run_is_empty_and_a_failed_one_says_so():
-    cells = line(table("main"), "reverse", "lantm")
-    assert [cells[f"small {c}"] for c in ("fine", "coarse", "n")] == [EMPTY] * 3
-    assert [cells[f"large {c}"] for c in ("fine", "coarse", "n")] == ["failed", "failed", "1"]
-    assert cells["small paper fine"] == "100"
+    own = ("ours fine", "ours coarse", "solved")
+    cells = line(table("main"), "reverse", "small", "lantm")
+    assert [cells[name] for name in own] == [EMPTY] * 3
+    assert cells["paper fine"] == "100"
+    cells = line(table("main"), "reverse", "large", "lantm")
+    assert [cells[name] for name in own] == ["failed", "failed", "0 of 1"]
+
+
+def test_our_training_and_our_machine_never_stand_in_the_papers_cells():
+    cells = line(table("main", [*ROWS, *OURS]), "copy", "small", "lantm")
+    assert [cells[name] for name in ("ours coarse", "solved")] == ["100", "1 of 3"]
+    assert (cells["our training"], cells["our machine"]) == (EMPTY, "99.00 (1 of 1)")
+    cells = line(table("main", [*ROWS, *OURS]), "copy", "large", "lantm")
+    assert [cells[name] for name in ("ours coarse", "solved")] == [EMPTY] * 2
+    assert (cells["our training"], cells["our machine"]) == ("95.00 (1 of 2)", EMPTY)
+    cells = line(table("tasks", OURS), "copy", "small", "no")
+    assert [cells[name] for name in ("ours", "our model", "solved")] == [EMPTY] * 3
+    assert cells["our machine"] == "99.00 (1 of 1)"
+
+
+def test_a_task_has_its_best_machine_also_where_it_is_worse_than_the_papers():
+    rows = [row("1", 0.2, task="reverse"), row("2", 0.3, task="reverse", model="slantm")]
+    cells = line(table("tasks", rows), "reverse", "small", "no")
+    assert [cells[name] for name in ("paper", "its model")] == ["100", "lantm, slantm_s"]
+    assert [cells[n] for n in ("ours", "our model", "solved")] == ["30.00", "slantm", "0 of 2"]
 
 
 def test_coarse_decides_which_run_is_best():
@@ -85,9 +132,9 @@ def test_coarse_decides_which_run_is_best():
 def test_no_number_of_ours_without_a_run():
     for name in ("main", "interpolation"):
         empty = table(name, [])
-        ours = [i for i, column in enumerate(empty.header[2:], 2) if "paper" not in column]
+        ours = [i for i, column in enumerate(empty.header[3:], 3) if "paper" not in column]
         assert {cells[i] for cells in empty.rows for i in ours} == {EMPTY}
-        assert len(empty.rows) == {"main": 56, "interpolation": 32}[name]
+        assert len(empty.rows) == {"main": 112, "interpolation": 64}[name]
 
 
 def test_the_paper_has_all_its_cells():
@@ -97,42 +144,72 @@ def test_the_paper_has_all_its_cells():
 
 
 def test_tasks_of_ones_own_get_a_line():
-    cells = line(table("main", [row("1", 1.0, task="mine")]), "mine", "lantm")
-    assert (cells["small coarse"], cells["small paper coarse"]) == ("100", EMPTY)
+    cells = line(table("main", [row("1", 1.0, task="mine")]), "mine", "small", "lantm")
+    assert (cells["ours coarse"], cells["paper coarse"]) == ("100", EMPTY)
 
 
 def test_interpolation_pairs_without_and_with():
-    cells = line(table("interpolation"), "copy", "lantm")
-    assert cells["small coarse"] == "100 : 25.00"
-    assert cells["small n"] == "3 : 1"
-    assert cells["large coarse"] == EMPTY
-    assert line(table("interpolation"), "odd_first", "lantm")["small paper coarse"] == "91 : 0"
+    cells = line(table("interpolation"), "copy", "small", "lantm")
+    assert cells["ours coarse"] == "100 : 25.00"
+    assert cells["solved"] == "1 of 3 : 0 of 1"
+    assert line(table("interpolation"), "copy", "large", "lantm")["ours coarse"] == EMPTY
+    cells = line(table("interpolation"), "odd_first", "small", "lantm")
+    assert cells["paper coarse"] == "91 : 0"
 
 
 def test_failed_runs_are_no_successes():
     found = table("success")
-    assert line(found, "best", "small", "no", "copy")["lantm"] == "1 of 3 (100)"
-    assert line(found, "best", "small", "yes", "copy")["lantm"] == "0 of 1 (100)"
-    assert line(found, "none", "small", "no", "copy")["lstm"] == "1 of 1 (0)", "90 % is enough"
-    assert line(found, "best", "large", "no", "reverse")["slantm"] == EMPTY
+    assert line(found, "paper", "best", "small", "no", "copy")["lantm"] == "1 of 3 (100)"
+    assert line(found, "paper", "best", "small", "yes", "copy")["lantm"] == "0 of 1 (100)"
+    assert line(found, "paper", "none", "small", "no", "copy")["lstm"] == "1 of 1 (0)", (
+        "90 % is enough"
+    )
+    assert line(found, "paper", "best", "large", "no", "reverse")["slantm"] == EMPTY
     assert len(found.rows) == 8
 
 
 def test_successes_are_summed_over_tasks():
     found = table("success", [*ROWS, row("7", 1.0, task="double")])
-    assert line(found, "best", "small", "no", "all tasks")["lantm"] == "2 of 4"
-    assert line(found, "best", "large", "no", "all tasks")["lantm"] == "0 of 1"
+    assert line(found, "paper", "best", "small", "no", "all tasks")["lantm"] == "2 of 4"
+    assert line(found, "paper", "best", "large", "no", "all tasks")["lantm"] == "0 of 1"
 
 
 def test_every_run_has_a_line():
     found = table("runs")
     assert len(found.rows) == len(ROWS)
-    assert found.rows[0] == ["lantm train copy", "finished", *["90.00", "81.00"] * 2, "7"]
-    assert found.rows[2] == ["lantm train copy", "a | b_%", *[EMPTY] * 4, "7"]
+    command = "lantm train copy"
+    assert found.rows[0] == [command, "paper", "finished", *["90.00", "81.00"] * 2, "7"]
+    assert found.rows[2] == [command, "paper", "a | b_%", *[EMPTY] * 4, "7"]
+
+
+def test_every_kind_and_grid_has_a_line_of_what_was_run():
+    found = table("grids", [*ROWS, *OURS])
+    kinds = ["paper", "paper", "our training", "our machine"]
+    assert [cells[0] for cells in found.rows] == kinds
+    assert line(found, "our training", "default")["solved"] == "1 of 2"
+    assert line(found, "paper", "best")["core-hours"] == "0.0"
+
+
+def test_the_summary_counts_what_reproduced():
+    text = summary(parse([row("1", 0.99), row("2", 0.2, task="reverse"), *OURS]), "best")
+    assert "2 runs with the paper's machine and the paper's training: 2 of the 112 cells" in text
+    assert "There are 2 cells" in text
+    assert "In 1 of them our best run comes within 2 points" in text
+    assert "By task: copy 1 of 1, reverse 0 of 1." in text
+    assert "succeeds in 1 of 2 cases" in text
+    assert "our machine: 1 of 8 tasks (copy); runs: 1 of 1" in text
+
+
+def test_the_summary_of_nothing_claims_nothing():
+    text = summary([], "best")
+    assert "0 of the 112 cells" in text
+    assert "There are 0 cells" in text
+    assert "none run so far" in text
 
 
 def test_the_checkpoint_can_be_the_last():
-    assert line(table("main", checkpoint="last"), "copy", "lantm")["small coarse"] == "50.00"
+    last = table("main", checkpoint="last")
+    assert line(last, "copy", "small", "lantm")["ours coarse"] == "50.00"
     assert "validation" in table("main").caption
     assert "validation" not in table("main", checkpoint="last").caption
 
@@ -185,14 +262,37 @@ def test_differences_are_without_minus_with():
 
 @pytest.mark.parametrize("rows", [ROWS, []], ids=["some", "none"])
 def test_every_cell_of_a_heat_map_has_its_number(rows):
-    panels = draw_differences(best(parse(rows))).axes[:4]
+    panels = draw_differences(parse([*rows, *OURS])).axes[:4]
     assert [panel.get_title() for panel in panels] == [
-        f"{whose}, {name}" for whose in ("ours", "paper") for name in ("fine", "coarse")
+        f"{whose}, {name}"
+        for whose in ("ours (the paper's machine and training)", "paper")
+        for name in ("fine", "coarse")
     ]
     texts = [[text.get_text() for text in panel.texts] for panel in panels]
     assert [len(part) for part in texts] == [64] * 4
     assert texts[1].count(EMPTY) == (63 if rows else 64)
     assert EMPTY not in texts[2] + texts[3]
+
+
+def test_successes_have_a_panel_for_each_kind_and_regime():
+    panels = draw_successes(parse([*ROWS, *OURS])).axes[:6]
+    assert [panel.get_title() for panel in panels] == [
+        f"{whose}, {regime} regime"
+        for regime in ("small", "large")
+        for whose in (
+            "the paper's machine and training",
+            "the paper's machine, our training",
+            "our machine",
+        )
+    ]
+    shown = [[t.get_text() for t in panel.texts if t.get_text() != EMPTY] for panel in panels]
+    assert shown == [["1/1", "1/3", "0/1"], [], ["1/1"], ["0/1"], ["1/2"], []]
+    assert {len(panel.texts) for panel in panels} == {8 * 11}
+
+
+def test_a_picture_with_other_numbers_has_another_digest():
+    digests = {picture_digest(draw_successes(parse(rows))) for rows in (ROWS, ROWS, ROWS[1:])}
+    assert len(digests) == 2
 
 
 # ---- the command
@@ -214,8 +314,8 @@ def test_the_command_shows_writes_and_draws(results, capsys, tmp_path):
     assert len((tmp_path / "runs.csv").read_text().splitlines()) == len(ROWS) + 1
     for name in ("map.png", "other"):
         capsys.readouterr()
-        assert cli.main(["report", str(results), "--heatmap", name]) == 0
-        told = capsys.readouterr().out.removeprefix("heat map: ").strip()
+        assert cli.main(["report", str(results), "--differences", name]) == 0
+        told = capsys.readouterr().out.removeprefix("differences: ").strip()
         assert told == (name if "." in name else f"{name}.png")
         assert_picture(tmp_path / told)
 
@@ -239,6 +339,29 @@ def test_a_page_is_made_anew(results, tmp_path):
         assert "old" not in text
 
 
+def test_a_folder_is_made_anew(results, tmp_path, capsys):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "words.md").write_text("<!-- report summary -->\n<!-- end -->\n")
+    (docs / "plain.md").write_text("no marks\n")
+    assert cli.main(["report", "--update", "docs"]) == 0
+    assert summary(parse(ROWS), "best") in (docs / "words.md").read_text()
+    assert (docs / "plain.md").read_text() == "no marks\n"
+    for name in PICTURES:
+        assert_picture(docs / "images" / f"{name}.png")
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(PICTURES)
+
+
+@pytest.mark.parametrize("path", ["docs", "docs/other.md"])
+def test_a_page_of_other_results_says_so(path, results, tmp_path):
+    results.with_name("other.jsonl").write_text(json.dumps(ROWS[0]) + "\n")
+    page = tmp_path / "docs" / "other.md"
+    page.parent.mkdir()
+    page.write_text("<!-- results other.jsonl -->\n<!-- report runs -->\n<!-- end -->\n")
+    assert cli.main(["report", "--update", path]) == 0
+    assert FORMATS["markdown"](table("runs", ROWS[:1])) in page.read_text()
+
+
 def test_a_page_with_the_runs_of_one_grid(results, tmp_path):
     page = tmp_path / "page.md"
     page.write_text("<!-- report runs none -->\n<!-- end -->\n")
@@ -255,10 +378,12 @@ def test_a_page_with_the_runs_of_one_grid(results, tmp_path):
         ("--checkpoint bst", "got 'bst' (did you mean 'best'?)"),
         ("--grid bets", "grid must be one of best, none; got 'bets' (did you mean 'best'?)"),
         ("--update plain.md", "page must have lines <!-- report TABLE -->"),
+        ("--update results", "results must have a page with lines <!-- report TABLE -->"),
         ("--update open.md", "page must have lines <!-- report TABLE -->"),
         ("--update wrong.md --table main", "--update makes what its page asks for; got --table"),
         ("--update wrong.md", "got 'mian' (did you mean 'main'?)"),
         ("--update other.md", "got 'bets' (did you mean 'best'?)"),
+        ("--update lost.md", "cannot use results/lost.jsonl: No such file or directory"),
         ("--out no/x", "cannot use no/x: No such file or directory"),
         ("text.jsonl", "text.jsonl, line 1 is no result"),
         ("part.jsonl", "part.jsonl, line 1 is no result: a row must have a grid"),
@@ -272,6 +397,9 @@ def test_mistakes_get_one_line(results, options, said, capsys, tmp_path):
         "<!-- report main -->\nkeep this\n<!-- report runs -->\n<!-- end -->\n"
     )
     (tmp_path / "other.md").write_text("<!-- report main bets -->\n<!-- end -->\n")
+    (tmp_path / "lost.md").write_text(
+        "<!-- results lost.jsonl -->\n<!-- report main -->\n<!-- end -->\n"
+    )
     (tmp_path / "text.jsonl").write_text("{\n")
     known = {name: row("1", 1.0)[name] for name in ("digest", "config", "status")}
     (tmp_path / "part.jsonl").write_text(json.dumps(known) + "\n")
@@ -293,19 +421,20 @@ def test_sweeps_know_the_runs_among_our_results():
         assert (config.digest, config.command) == (row["digest"], row["command"])
 
 
-def test_the_page_has_what_the_results_give():
-    page = (ROOT / "docs/reproduction.md").read_text()
-    results = parse(read_results(ROOT / "results/results.jsonl"))
-    assert set(re.findall(r"<!-- report (\w+)", page)) == TABLES.keys() - {"peers", "lengths"}
-    assert update_page(page, results, "best") == page, "lantm report --update docs/reproduction.md"
+def test_pages_have_what_the_results_give():
+    pages = [page.read_text() for page in (ROOT / "docs").glob("*.md")]
+    pages = [page for page in pages if "<!-- report" in page]
+    asked = re.findall(r"<!-- report (\w+)", "".join(pages))
+    assert sorted(asked) == sorted([*TABLES, "summary"])
+    for page in pages:
+        results = parse(read_results(source_of(page, ROOT / "results/results.jsonl")))
+        assert update_page(page, results, "best") == page, "lantm report --update docs"
 
 
-def test_the_page_of_peers_has_what_their_results_give():
+def test_the_page_of_peers_has_their_results():
     page = (ROOT / "docs/peers.md").read_text()
-    results = parse(read_results(ROOT / "results/peers.jsonl"))
     assert set(re.findall(r"<!-- report (\w+)", page)) == {"peers", "lengths"}
-    made = update_page(page, results, "best")
-    assert made == page, "lantm report results/peers.jsonl --update docs/peers.md"
+    assert source_of(page, ROOT / "results/results.jsonl") == ROOT / "results/peers.jsonl"
 
 
 def test_the_page_of_peers_counts_their_parameters():
@@ -314,3 +443,12 @@ def test_the_page_of_peers_counts_their_parameters():
     assert [name for name, _ in counts] == list(PEERS)
     for name, count in counts:
         assert count_parameters(ModelConfig(model=name), "copy") == int(count), name
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_show_what_the_results_give(name):
+    results = parse(read_results(ROOT / "results/results.jsonl"))
+    with Image.open(ROOT / "docs" / "images" / f"{name}.png") as picture:
+        assert picture.info["Description"] == picture_digest(PICTURES[name](results)), (
+            "lantm report --update docs"
+        )

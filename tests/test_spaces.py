@@ -31,8 +31,13 @@ def numbers(*shape):
     return hnp.arrays(float, shape, elements=st.floats(-1, 1, width=32, allow_subnormal=False))
 
 
+LONGEST = {"hyperbolic": 1.0, "sphere*hyperbolic": 1.0}
+"""Of velocities, where distances from the middle grow coordinates, and rounding, exponentially."""
+
+
 def actions(name, draw, many):
-    return draw(scales) * draw(numbers(many, ALL_SPACES[name].action_size))
+    longest = min(draw(scales), LONGEST.get(name, np.inf))
+    return longest * draw(numbers(many, ALL_SPACES[name].action_size))
 
 
 def keys_of(name, draw):
@@ -55,25 +60,44 @@ def compiled(laws, name):
     return jax.jit(partial(laws, ALL_SPACES[name]))
 
 
+def each(function, *calls):
+    """What a function makes of many arguments. It is traced and compiled once for all of them."""
+    results = jax.vmap(function)(*jax.tree.map(lambda *leaves: jnp.stack(leaves), *calls))
+    return [jax.tree.map(lambda leaf, i=i: leaf[i], results) for i in range(len(calls))]
+
+
+def actions_of(space, raws):
+    return each(space.action, *((raw,) for raw in raws))
+
+
+def mover(space):
+    """Of all keys by one action."""
+    return jax.vmap(space.act, (None, 0))
+
+
 def group_laws(space, raws, keys):
     """Pairs that have to be equal; group elements are compared by what they do to keys."""
-    one, (a, b, c) = space.identity(), map(space.action, raws)
-    compose, inverse = space.compose, space.inverse
-
-    def move(action, keys=keys):
-        return jax.vmap(partial(space.act, action))(keys)
-
+    one, (a, b, c) = space.identity(), actions_of(space, raws)
+    back = space.inverse(a)
+    ab, bc, left, right, undone, done = each(
+        space.compose, (a, b), (b, c), (one, a), (a, one), (back, a), (a, back)
+    )
+    first, second = each(space.compose, (a, bc), (ab, c))
+    elements = one, a, b, ab, first, second, left, right, undone, done
+    still, by_a, by_b, by_ab, *rest = each(mover(space), *((action, keys) for action in elements))
+    in_turn, returned = each(mover(space), (a, by_b), (back, by_a))
+    projected, projected_again = each(partial(projections, space), (by_a,), (keys,))
     return {
-        "identity acts trivially": (move(one), keys),
-        "composition acts in turn": (move(compose(a, b)), move(a, move(b))),
-        "inverse undoes": (move(inverse(a), move(a)), keys),
-        "associativity": (move(compose(a, compose(b, c))), move(compose(compose(a, b), c))),
-        "identity from the left": (move(compose(one, a)), move(a)),
-        "identity from the right": (move(compose(a, one)), move(a)),
-        "inverse from the left": (move(compose(inverse(a), a)), keys),
-        "inverse from the right": (move(compose(a, inverse(a))), keys),
-        "keys stay on the manifold": (projections(space, move(a)), move(a)),
-        "projection is idempotent": (projections(space, keys), keys),
+        "identity acts trivially": (still, keys),
+        "composition acts in turn": (by_ab, in_turn),
+        "inverse undoes": (returned, keys),
+        "associativity": (rest[0], rest[1]),
+        "identity from the left": (rest[2], by_a),
+        "identity from the right": (rest[3], by_a),
+        "inverse from the left": (rest[4], keys),
+        "inverse from the right": (rest[5], keys),
+        "keys stay on the manifold": (projected, by_a),
+        "projection is idempotent": (projected_again, keys),
     }
 
 
@@ -105,28 +129,36 @@ def test_distance(name, data):
 
 
 def mixing_laws(space, raws, keys):
-    new, old = map(space.action, raws)
+    new, old = actions_of(space, raws)
     none, full = jnp.array(0.0), jnp.array(1.0)
-    move = jax.vmap(space.act, (None, 0))
+    kept, taken = each(space.mix, (none, keys[0], keys[1]), (full, keys[0], keys[1]))
+    mixed = each(space.mix_action, (none, new, old), (full, new, old))
+    moved = each(mover(space), *((action, keys) for action in (*mixed, old, new)))
     return {
-        "gate 0 keeps the key": (space.mix(none, keys[0], keys[1]), keys[1]),
-        "gate 1 takes the candidate": (space.mix(full, keys[0], keys[1]), keys[0]),
-        "gate 0 keeps the action": (move(space.mix_action(none, new, old), keys), move(old, keys)),
-        "gate 1 takes the action": (move(space.mix_action(full, new, old), keys), move(new, keys)),
+        "gate 0 keeps the key": (kept, keys[1]),
+        "gate 1 takes the candidate": (taken, keys[0]),
+        "gate 0 keeps the action": (moved[0], moved[2]),
+        "gate 1 takes the action": (moved[1], moved[3]),
     }
 
 
 def algebra_laws(space, velocity, shares, keys):
     """`velocity` is short enough to be the shortest way to where it leads."""
-    move = jax.vmap(space.act, (None, 0))
-    a, (s, t) = space.exp(velocity), shares
-    along = space.compose(space.exp(s * velocity), space.exp(t * velocity))
+    s, t = shares
+    a, first, second, both, none = each(
+        space.exp, *((share * velocity,) for share in (1.0, s, t, s + t, 0.0))
+    )
+    there, back = each(space.log, (a,), (space.inverse(a),))
+    elements = a, space.exp(there), both, space.compose(first, second), none
+    by_a, by_log, at_once, in_turn, still = each(mover(space), *((e, keys) for e in elements))
+    half = lantm.KeySpace.mix_action(space, jnp.array(0.5), a, none)
     return {
-        "log undoes exp": (space.log(a), velocity),
-        "exp undoes log": (move(space.exp(space.log(a)), keys), move(a, keys)),
-        "a one-parameter subgroup": (move(space.exp((s + t) * velocity), keys), move(along, keys)),
-        "exp 0 is the identity": (move(space.exp(0 * velocity), keys), keys),
-        "log of the inverse": (space.log(space.inverse(a)), -velocity),
+        "half-way is half of the velocity": (space.log(half), velocity / 2),
+        "log undoes exp": (there, velocity),
+        "exp undoes log": (by_log, by_a),
+        "a one-parameter subgroup": (at_once, in_turn),
+        "exp 0 is the identity": (still, keys),
+        "log of the inverse": (back, -velocity),
     }
 
 
@@ -135,6 +167,7 @@ def algebra_laws(space, velocity, shares, keys):
 def test_exp_and_log(name, data):
     size = ALL_SPACES[name].algebra_size
     velocity = data.draw(scales.filter(lambda s: s < 1.5)) * data.draw(numbers(size))
+    velocity = velocity * min(1, 2.6 / max(np.linalg.norm(velocity), 1e-9))
     shares = data.draw(numbers(2))
     assert broken(algebra_laws, name, velocity, shares, keys_of(name, data.draw)) == {}
 
@@ -143,7 +176,7 @@ def test_exp_and_log(name, data):
 def test_exp_and_log_have_derivatives_at_the_identity(name):
     """d log(exp(v)) = dv, at 0 and beside it, in single precision."""
     space = ALL_SPACES[name]
-    there_and_back = jax.jacobian(lambda v: space.log(space.exp(v)))
+    there_and_back = jax.jit(jax.jacobian(lambda v: space.log(space.exp(v))))
     with jax.enable_x64(False):
         for length in (1e-18, 1e-9, 1e-4, 1.0):
             v = jnp.full(space.algebra_size, length, jnp.float32)

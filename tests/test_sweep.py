@@ -1,10 +1,12 @@
 """Sweeps: every run of a grid is trained once, whatever happens to processes."""
 
 import collections
+import dataclasses
 import functools
 import json
 import operator
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import pytest
 import lantm
 from lantm import cli
 from lantm.extensions import load_file
+from lantm.studies.entries import Place, paper
 from lantm.studies.results import add_results, collect, read_results, result_row
 from lantm.studies.sweep import schedule
 from lantm.studies.sweep.engines import Local
@@ -30,6 +33,7 @@ from lantm.studies.sweep.grids import (
 from lantm.studies.sweep.schedule import Rates, Sweep, is_free
 from lantm.studies.sweep.worker import work
 from lantm.training.checkpoints import checksum, read_arrays
+from lantm.training.kinds import kind_of
 from programs import program, wait_for
 from test_cli import refused
 
@@ -138,6 +142,63 @@ def test_best_settings_of_some_cells():
     assert best["priority_sort", "lstm", "large"]["layers"] == 1
 
 
+def test_cells_are_those_of_the_papers_tables():
+    found = GRIDS["cells"].configs()
+    places = [Place(c.task, c.model.model, c.regime, c.model.action_interpolation) for c in found]
+    assert sorted(places) == sorted(paper())
+    assert {kind_of(config.flat()) for config in found} == {"paper"}
+    assert {config.seed for config in found} == {1}
+    plain = {c.digest for c in GRIDS["best"].configs()}
+    assert sum(config.digest in plain for config in found) == 112
+
+
+def test_the_guide_says_how_many_runs_a_grid_has():
+    guide = (Path(__file__).parents[1] / "docs" / "sweeps.md").read_text()
+    table = guide.split("\n## ")[0]
+    told = dict(re.findall(r"^\| `(\w+)` \| (?:at most )?(\d+) \|", table, re.M))
+    assert set(told) == set(GRIDS)
+    every = {name: grid._replace(select=lambda runs, _: runs) for name, grid in GRIDS.items()}
+    small = {name: len(grid.configs()) for name, grid in every.items() if name != "paper"}
+    assert small == {name: int(told[name]) for name in small}
+
+
+def test_the_whole_grid_of_lantm_s():
+    found = GRIDS["lantm_s"].configs()
+    assert len(found) == 12 * 3 * 2
+    assert {(c.task, c.model.model) for c in found} == {
+        ("double", "lantm_s"),
+        ("bigram_flip", "lantm_s"),
+    }
+
+
+def test_more_seeds_where_the_first_is_behind():
+    """The paper has 100 on copy with LANTM, and 0 on repeat_copy."""
+
+    def row(config, coarse):
+        test = [{"checkpoint": "best", "source": 2, "fine": 1.0, "coarse": coarse}]
+        ended = {"status": "failed", "error": "x", "test": []}
+        known = {"status": "finished", "test": test} if coarse is not None else ended
+        common = {"digest": config.digest, "config": config.flat(), "grid": None}
+        return common | {"command": "", "seconds": 1.0, "versions": {}} | known
+
+    first = GRIDS["cells"]._replace(models=["lantm"], regimes=["small"]).configs()
+    by_place = {(c.task, c.model.action_interpolation): c for c in first}
+    rows = [
+        row(by_place["copy", False], 0.89),
+        row(by_place["copy", True], 0.91),
+        row(by_place["reverse", False], None),
+        row(by_place["repeat_copy", False], 0.0),
+        row(dataclasses.replace(by_place["double", False], seed=2), 0.0),
+    ]
+    found = GRIDS["behind"].configs({}, rows)
+    assert [(c.task, c.model.action_interpolation, c.seed) for c in found] == [
+        ("copy", False, 2),
+        ("copy", False, 3),
+        ("reverse", False, 2),
+        ("reverse", False, 3),
+    ]
+
+
 def test_own_grid(tmp_path):
     (tmp_path / "own.toml").write_text(
         'base = {recipe = "paper", model = "slantm", decay_delay = "none"}\n'
@@ -173,7 +234,11 @@ def test_bad_grid_files(text, said, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("sweep", "grid must be given: paper, best, default, peers, chomsky, or a file"),
+        (
+            "sweep",
+            "grid must be given: paper, best, default, steered, cells, behind, lantm_s, peers, "
+            "chomsky, or a file",
+        ),
         ("sweep bset", "did you mean 'best'?"),
         ("sweep none.toml", "cannot use none.toml: No such file"),
         ("sweep best --tasks cpoy", "did you mean 'copy'?"),
@@ -380,10 +445,30 @@ def test_expected_time(tiny, tmp_path):
     assert rates.expect(tiny(batches=100), done=60) == pytest.approx(8)
     assert rates.expect(tiny(batches=10, model="ram")) == pytest.approx(50)
     assert rates.expect(tiny(batches=10, model="lstm", task="copy")) == pytest.approx(50)
-    assert rates.expect(tiny(batches=10, model="lstm", task="double")) == pytest.approx(18)
+    paused = "the median, which one run of 50 s does not shift"
+    assert rates.expect(tiny(batches=10, model="lstm", task="double")) == pytest.approx(3), paused
     sweep = Sweep([tiny(batches=100, seed=seed) for seed in (1, 2)], tmp_path)
     assert rates.left(sweep, slots=2) == pytest.approx(20)
+    assert rates.left(sweep) == pytest.approx(40)
+    assert rates.unmeasured(sweep) == []
+    assert rates.unmeasured(Sweep([tiny(model="lstm")], tmp_path)) == ["lstm"]
     assert Rates([]).left(sweep, slots=2) is None
+
+
+def test_a_sweep_says_what_it_has_found_so_far(trained, tmp_path, capsys):
+    """Also one that is running somewhere else, by what is among its results."""
+    row = result_row(trained)
+    config = lantm.configure("paper", task="copy", model="lantm", decay_delay=300, init="fan_in")
+    scores = [part | {"coarse": 0.995} for part in row["test"]]
+    add_results(
+        "known.jsonl", [row | {"config": config.flat(), "digest": config.digest} | {"test": scores}]
+    )
+    command = "sweep best --tasks copy --models lantm lstm --regime small --dry-run --results"
+    assert cli.main([*command.split(), "known.jsonl"]) == 0
+    told = capsys.readouterr().out
+    assert "6 runs of the grid best; 1 finished" in told
+    assert "99  1/1" in told
+    assert "lstm taken for another model" in told
 
 
 def test_dry_run_trains_nothing(capsys):
@@ -499,6 +584,7 @@ import sys
 from ray.cluster_utils import Cluster
 from lantm import cli
 from lantm.training.checkpoints import checksum, read_arrays
+from lantm.training.kinds import kind_of
 
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
 cluster.add_node(num_cpus=1)

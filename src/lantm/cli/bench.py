@@ -10,18 +10,22 @@ from rich.table import Column, Table
 
 from lantm.cli.common import Add, make_console, picture_file, require_writable, say, show_table
 from lantm.errors import require_positive
+from lantm.spaces import SPACES, find_space
 from lantm.studies import benchmark
 from lantm.studies.benchmark import (
     Case,
     Measurement,
     compare,
+    compare_spaces,
     draw,
     first_step_seconds,
     load_rows,
     save_rows,
+    space_table,
 )
 from lantm.studies.benchmark.cases import MODELS
-from lantm.studies.benchmark.report import HEADER, markdown, remarks, table
+from lantm.studies.benchmark.report import HEADER, in_markdown, remarks, table
+from lantm.studies.benchmark.spaces import HEADER as SPACE_HEADER
 
 TORCH_FILE = Path(benchmark.__file__).parent / "yardstick" / "torch_lantm.py"
 LENGTHS = 33, 64, 128, 256, 512, 1024
@@ -35,6 +39,9 @@ def add(command: Add) -> None:
     bench.add_argument("--models", nargs="+", help=f"of {', '.join(MODELS)} [both]")
     bench.add_argument(
         "--lengths", type=int, nargs="+", help="of copy alone: encoder steps, and decoder steps"
+    )
+    bench.add_argument(
+        "--spaces", nargs="*", metavar="SPACE", help="key spaces against the plane instead [all]"
     )
     bench.add_argument("--repetitions", type=int, default=5, help="turns of all [5]")
     bench.add_argument(
@@ -50,20 +57,53 @@ def add(command: Add) -> None:
 
 def run_bench(found: argparse.Namespace) -> int:
     console = make_console()
+    if found.spaces is not None:
+        return run_spaces(found, console)
     plot = picture_file(found.plot) if found.plot else None
     rows = load_rows(found.saved) if found.saved else measure(found, console)
-    if found.markdown:
-        print(markdown(rows))
-    else:
-        shown = Table(HEADER[0], *(Column(name, justify="right") for name in HEADER[1:]))
-        for line in table(rows):
-            shown.add_row(*line)
-        show_table(console, shown)
+    show_lines(found, console, HEADER, table(rows))
+    if not found.markdown:
         for remark in remarks(rows):
             say(console, remark)
     if plot:
         draw(rows, plot)
         say(console, f"plot: {plot}")
+    return 0
+
+
+def show_lines(
+    found: argparse.Namespace,
+    console: Console,
+    header: tuple[str, ...],
+    lines: list[tuple[str, ...]],
+) -> None:
+    if found.markdown:
+        print(in_markdown(header, lines))
+        return
+    shown = Table(header[0], *(Column(name, justify="right") for name in header[1:]))
+    for line in lines:
+        shown.add_row(*line)
+    show_table(console, shown)
+
+
+def run_spaces(found: argparse.Namespace, console: Console) -> int:
+    """`--spaces`: at the first of the lengths."""
+    require_positive(repetitions=found.repetitions)
+    names = found.spaces or list(SPACES)
+    for name in names:
+        find_space(name)
+    if found.json:
+        require_writable(Path(found.json))
+    with console.status("spaces") as status:
+        rows = compare_spaces(
+            names,
+            (found.lengths or LENGTHS)[0],
+            repetitions=found.repetitions,
+            on_compile=status.update,
+        )
+    if found.json:
+        save_rows(found.json, rows)
+    show_lines(found, console, SPACE_HEADER, space_table(rows))
     return 0
 
 

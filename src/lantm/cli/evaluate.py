@@ -20,6 +20,7 @@ from lantm.tasks.streams import (
 )
 from lantm.tasks.textfile import write_batches
 from lantm.training.evaluation import percent
+from lantm.training.kinds import KIND_NAMES, kind_of
 from lantm.training.lengths import evaluate_lengths, save_lengths
 from lantm.training.runs import Run, evaluate, zoo_names
 
@@ -154,12 +155,14 @@ def run_data(found: argparse.Namespace) -> int:
 
 def run_zoo(found: argparse.Namespace) -> int:
     far = [f"coarse {multiple}x" for multiple in FAR]
-    table = Table("machine", "fine 2x", "coarse 2x", *far, "trained by")
+    whose = "whose machine and training"
+    table = Table("machine", "fine 2x", "coarse 2x", *far, whose, "trained by")
     for name in zoo_names():
         run = Run.open(name)
         rows = [row for row in (run.result or {})["test"] if row["checkpoint"] == "best"]
         scores = {row["source"]: list(map(percent, accuracies(row))) for row in rows}
         beyond = [scores[multiple][1] if multiple in scores else "-" for multiple in FAR]
-        table.add_row(name, *scores[2], *beyond, run.config.command)
+        kind = KIND_NAMES[kind_of(run.config.flat())]
+        table.add_row(name, *scores[2], *beyond, kind, run.config.command)
     show_table(make_console(), table)
     return 0

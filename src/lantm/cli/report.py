@@ -7,16 +7,22 @@ from lantm.cli.common import Add, picture_file
 from lantm.errors import require_one_of
 from lantm.studies.report import (
     FORMATS,
+    PICTURES,
+    SUMMARY,
     TABLES,
-    best,
-    draw_differences,
     of_grid,
     parse,
-    update_page,
+    save_picture,
+    summary,
+    update_pages,
 )
 from lantm.studies.results import read_results
 
 RESULTS = "results/results.jsonl"
+HELP = {
+    "differences": "draw there what interpolation of actions changes",
+    "successes": "draw there which runs succeeded: every task, model and kind of run at a glance",
+}
 
 
 def add(command: Add) -> None:
@@ -24,16 +30,18 @@ def add(command: Add) -> None:
     report.add_argument(
         "results", nargs="?", default=RESULTS, help="a file of results [%(default)s]"
     )
-    report.add_argument("--table", help=f"{', '.join(TABLES)} [main]")
+    report.add_argument("--table", help=f"{', '.join([*TABLES, SUMMARY])} [main]")
     report.add_argument("--format", help=f"{', '.join(FORMATS)} [terminal]")
     report.add_argument("--out", metavar="FILE", help="write the table there")
-    report.add_argument(
-        "--heatmap", metavar="FILE", help="draw there what interpolation of actions changes"
-    )
+    for name, text in HELP.items():
+        report.add_argument(f"--{name}", metavar="FILE", help=text)
     report.add_argument("--checkpoint", default="best", help="best on validation, or last [best]")
     report.add_argument("--grid", metavar="NAME", help="only the runs of this grid")
     report.add_argument(
-        "--update", metavar="FILE.md", help="make the tables of a page anew instead of showing one"
+        "--update",
+        metavar="PATH",
+        help="make what a page has of results anew instead of showing a table; of a folder all "
+        "pages and the pictures; a page may name another file, beside that of the results",
     )
 
 
@@ -42,25 +50,27 @@ def run_report(found: argparse.Namespace) -> int:
         if getattr(found, name) is not None:
             raise ValueError(f"--update makes what its page asks for; got --{name} too")
     table, shape = found.table or "main", found.format or "terminal"
-    require_one_of("table", table, TABLES)
+    require_one_of("table", table, [*TABLES, SUMMARY])
     require_one_of("format", shape, FORMATS)
     results = parse(read_results(found.results), found.checkpoint)
     if found.grid:
         results = of_grid(results, found.grid)
-    if found.heatmap:
-        picture = picture_file(found.heatmap)
-        draw_differences(best(results)).savefig(picture, dpi=120)
-        print(f"heat map: {picture}")
+    asked = {name: getattr(found, name) for name in PICTURES if getattr(found, name)}
+    for name, file in asked.items():
+        picture = picture_file(file)
+        save_picture(PICTURES[name](results), picture)
+        print(f"{name}: {picture}")
     if found.update:
-        page = Path(found.update)
-        text = update_page(page.read_text("utf-8"), results, found.checkpoint)
-        page.write_text(text, "utf-8")
-        print(f"tables: {page}")
+        for made in update_pages(Path(found.update), Path(found.results), found.checkpoint):
+            print(f"made: {made}")
         return 0
-    text = FORMATS[shape](TABLES[table](results, found.checkpoint))
+    if table == SUMMARY:
+        text = summary(results, found.checkpoint)
+    else:
+        text = FORMATS[shape](TABLES[table](results, found.checkpoint))
     if found.out:
         Path(found.out).write_text(text, "utf-8")
         print(f"table: {found.out}")
-    elif not found.heatmap:
+    elif not asked:
         print(text, end="")
     return 0

@@ -1,6 +1,7 @@
 """lantm sweep"""
 
 import argparse
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,9 +13,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from lantm.cli.common import Add, accuracies, make_console, say
+from lantm.cli.common import Add, accuracies, make_console, say, show_table
 from lantm.interrupts import Stopped
+from lantm.machines.models import MODELS
 from lantm.processes import available_cores
+from lantm.studies.entries import EMPTY, Place, Result, parse
 from lantm.studies.results import Row, add_results, collect, merge, read_results, result_row
 from lantm.studies.sweep.engines import Engine, make_engine, require_engine
 from lantm.studies.sweep.grids import GRIDS, LIE_MODELS, find_grid, parse_settings
@@ -68,7 +71,7 @@ def run_sweep(found: argparse.Namespace) -> int:
         raise ValueError(f"grid must be given: {', '.join(GRIDS)}, or a file: FILE.toml")
     require_engine(found.engine, found.workers, found.address)
     sweep = Sweep(
-        choose(found),
+        choose(found, read_results(results, missing_ok=True)),
         found.out,
         grid=found.name or Path(found.grid).stem,
         results=results,
@@ -76,23 +79,25 @@ def run_sweep(found: argparse.Namespace) -> int:
     )
     total = len(sweep.waiting) + len(sweep.rows)
     say(console, f"{total} runs of the grid {sweep.grid}; {standing(sweep)}")
+    show_found(console, sweep)
     if found.dry_run:
-        slots = found.workers or available_cores()
-        say(console, f"{duration(known_rates(sweep).left(sweep, slots))} with {slots} at a time")
+        say(console, expectation(sweep, found.workers or available_cores()))
         return 0
     engine = make_engine(found.engine, found.workers, found.file, found.address)
+    say(console, expectation(sweep, engine.slots))
     try:
         with overview(sweep, engine, console) as (on_row, on_poll):
             sweep.train(engine, on_row=on_row, on_poll=on_poll)
     except Stopped as stopped:
         say(console, f"stopped and saved ({standing(sweep)}); the same command goes on")
         return stopped.exit_code
+    show_found(console, sweep)
     say(console, f"{standing(sweep)}; for tables: lantm report {results}")
     return 0
 
 
-def choose(found: argparse.Namespace) -> list[TrainConfig]:
-    """The configs that the options ask for."""
+def choose(found: argparse.Namespace, rows: list[Row]) -> list[TrainConfig]:
+    """The configs that the options ask for; `rows` are the results so far."""
     overrides = parse_settings(found.set)
     asked: dict[str, Any] = {
         "tasks": found.tasks,
@@ -105,7 +110,7 @@ def choose(found: argparse.Namespace) -> list[TrainConfig]:
     if found.action_interpolation and found.grid in GRIDS:
         asked["models"] = found.models or LIE_MODELS
     given = {name: values for name, values in asked.items() if values is not None}
-    configs = find_grid(found.grid)._replace(**given).configs(overrides)
+    configs = find_grid(found.grid)._replace(**given).configs(overrides, rows)
     for config in {(c.data and c.task, c.data, c.model): c for c in configs}.values():
         require_trainable(config)  # what cannot be is refused before there is a run
     return configs
@@ -118,6 +123,17 @@ def known_rates(sweep: Sweep) -> Rates:
     """From the results so far, else from the ready-trained machines."""
     rates = Rates(merge([*read_results(sweep.results, missing_ok=True), *sweep.rows]))
     return rates if rates.seconds else Rates(result_row(Run.open(name)) for name in zoo_names())
+
+
+def expectation(sweep: Sweep, slots: int) -> str:
+    """How long the rest will take."""
+    if not sweep.waiting:
+        return "nothing is left to train"
+    rates = known_rates(sweep)
+    alone, unknown = duration(rates.left(sweep)), ", ".join(rates.unmeasured(sweep))
+    doubt = f"; {unknown} taken for another model, having never been timed" if unknown else ""
+    left = duration(rates.left(sweep, slots))
+    return f"{left} left with {slots} at a time ({alone} of one core{doubt})"
 
 
 def standing(sweep: Sweep) -> str:
@@ -153,7 +169,35 @@ def outcome(row: Row) -> str:
 
 def label(row: Row) -> str:
     config = row["config"]
-    return f"{config['task']} {config['model']} {config['regime']} seed {config['seed']}"
+    mixed = " interpolated" if config.get("action_interpolation") else ""
+    return f"{config['task']} {config['model']} {config['regime']}{mixed} seed {config['seed']}"
+
+
+def show_found(console: Console, sweep: Sweep) -> None:
+    if sweep.rows:
+        show_table(console, found_so_far(sweep))
+
+
+def found_so_far(sweep: Sweep) -> Table:
+    """The best accuracy of every task and model, and how many runs solved it."""
+    results = parse(sweep.rows)
+    models = [name for name in MODELS if any(r.cell.model == name for r in results)]
+    table = Table("found so far", *models, caption="percent right at 2x (coarse), runs with 90 %")
+    for task, regime, mixed in sorted({result.cell.row for result in results}):
+        cells = [
+            [result for result in results if result.cell == Place(task, model, regime, mixed)]
+            for model in models
+        ]
+        label = f"{task} {regime}{' interpolated' if mixed else ''}"
+        table.add_row(label, *(finding(runs) if runs else EMPTY for runs in cells))
+    return table
+
+
+def finding(runs: list[Result]) -> str:
+    """The best of some runs in whole percents, rounded down, and how many succeeded."""
+    scores = [result.twice.coarse for result in runs if result.twice]
+    best = f"{math.floor(100 * max(scores))}" if scores else "failed"
+    return f"{best}  {sum(result.solved for result in runs)}/{len(runs)}"
 
 
 @contextmanager
@@ -166,7 +210,9 @@ def overview(
     def on_row(row: Row) -> None:
         nonlocal rates
         rates = known_rates(sweep)
-        say(console, f"{label(row)} {row['digest']}: {outcome(row)} ({standing(sweep)})")
+        left = duration(rates.left(sweep, engine.slots))
+        told = f"{standing(sweep)}, {left} left"
+        say(console, f"{label(row)} {row['digest']}: {outcome(row)} ({told})")
 
     if not console.is_terminal:
         yield on_row, lambda: None
@@ -191,4 +237,5 @@ def picture(sweep: Sweep, engine: Engine, rates: Rates) -> Group:
         loss = f"{row['loss']:.4f}" if "loss" in row else "-"
         table.add_row(run.path.name, f"{row['batch']}/{run.config.batches}", loss, *shares)
     left = duration(rates.left(sweep, engine.slots))
-    return Group(table, Text(f"{standing(sweep)}, {left} left"))
+    found = [found_so_far(sweep)] if sweep.rows else []
+    return Group(*found, table, Text(f"{standing(sweep)}, {left} left"))

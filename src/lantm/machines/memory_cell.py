@@ -86,7 +86,8 @@ class MemoryCell(Cell):
             key=keys[1],
         )
         self.initial_reading = uniform(keys[2], read_width)
-        self.output = output(hidden_size, read_width, output_size, gated=gated_output, key=keys[3])
+        shown = read_width + access.felt_size
+        self.output = output(hidden_size, shown, output_size, gated=gated_output, key=keys[3])
         self.interface = eqx.nn.Linear(hidden_size, sum(self.command_sizes), key=keys[4])
 
     @property
@@ -129,7 +130,7 @@ class MemoryCell(Cell):
         hidden = controller[-1].hidden
         direct, values, strengths, gate, command = split(self.interface(hidden), self.command_sizes)
 
-        heads, weights, read, wrote = self.access(command, state.heads, state.memory.slots)
+        heads, weights, felt, read, wrote = self.access(command, state.heads, state.memory.slots)
         readings = state.memory.read(weights)
 
         values = jnp.tanh(values).reshape(self.access.write_heads, self.width)
@@ -141,7 +142,8 @@ class MemoryCell(Cell):
 
         output_gate = jax.nn.sigmoid(gate[0]) if self.output.gated else None
         reading = readings.reshape(-1)
-        output = direct + self.output.matrix() @ self.output.features(output_gate, hidden, reading)
+        shown = jnp.concatenate([reading, felt])
+        output = direct + self.output.matrix() @ self.output.features(output_gate, hidden, shown)
         trace = Trace(hidden, read, wrote, weights, readings, values, strengths, output_gate)
         return MemoryState(controller, reading, heads, memory), output, trace
 
@@ -182,7 +184,8 @@ class MemoryCell(Cell):
             noise,
         )
         gates = jax.nn.sigmoid(end.commands[:, :, self.skipped - 1]) if self.output.gated else None
-        features = jax.vmap(jax.vmap(self.output.features))(gates, end.hidden, end.readings)
+        shown = jnp.concatenate([end.readings, end.felt], axis=2)
+        features = jax.vmap(jax.vmap(self.output.features))(gates, end.hidden, shown)
         matrix = jnp.concatenate([weight[:outputs], self.output.matrix()], axis=1)
         both = jnp.concatenate([end.hidden, features], axis=2)
         said = for_all(Affine(matrix.T, bias[:outputs]), both)

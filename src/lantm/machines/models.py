@@ -17,7 +17,7 @@ from lantm.machines.peers import DNCCell, NTMCell, StackCell, TapeCell, Transfor
 from lantm.machines.seq2seq import Machine, SequenceModel
 from lantm.memory import WEIGHTINGS
 from lantm.parts import CONTROLLERS, GATES, OUTPUTS, Access, Gate, Head, LieAccess, RandomAccess
-from lantm.spaces import SPACES
+from lantm.spaces import find_space
 from lantm.tasks import Vocabulary
 
 
@@ -29,7 +29,7 @@ class ModelConfig:
     """lstm, ram, ram_tape, lantm, lantm_s, slantm or slantm_s; from other papers: gru, ntm, dnc,
     stack_rnn, tape_rnn or transformer."""
     space: str | None = None
-    """Another key space for a Lie-access model: plane, free_plane, sphere, bounded_sphere, ..."""
+    """Another key space for a Lie-access model: plane, sphere, circle, rigid, line*circle, ..."""
     hidden_size: int | None = None
     """Cells of each layer of the controller; 256 for lstm and gru and 50 for the others if not
     given. Of transformer: numbers for each symbol, 64 if not given."""
@@ -73,6 +73,12 @@ class ModelConfig:
     """Where a gate is half open, read at both places, instead of at a place between them."""
     strength_floor: float = 0.0
     """The least strength of a memory, from 0 to 1."""
+    feeling: bool = False
+    """The output is told how far the read heads are from the nearest memory."""
+    homing: bool = False
+    """Random access leads heads back to where they began, not to places that are emitted."""
+    memories: int = 1
+    """Of a Lie-access model; each has as many heads of its own as are asked for."""
     slots: int | None = None
     """Memories of ntm and dnc, depth of stack_rnn, cells of tape_rnn: however long the problem is.
     If not given 128, and 64 for dnc."""
@@ -83,7 +89,7 @@ class ModelConfig:
         require_one_of("model", self.model, MODELS)
         require_one_of("controller", self.controller, CONTROLLERS)
         require_one_of("output", self.output, OUTPUTS)
-        sizes = ("layers", "memory_width", "read_heads", "write_heads")
+        sizes = ("layers", "memory_width", "read_heads", "write_heads", "memories")
         optional = ("hidden_size", "embedding_size", "key_size", "slots", "blocks")
         for name in (*sizes, *(name for name in optional if getattr(self, name) is not None)):
             require_positive(**{name: getattr(self, name)})
@@ -100,9 +106,10 @@ class ModelConfig:
         if not 0 <= self.strength_floor <= 1:
             raise ValueError(f"strength_floor must be from 0 to 1, got {self.strength_floor!r}")
         require_one_of("gate", self.gate, GATES)
-        for name, known in (("space", SPACES), ("weighting", WEIGHTINGS)):
-            if self.chosen(name) is not None:
-                require_one_of(name, self.chosen(name), known)
+        if self.chosen("space") is not None:
+            find_space(self.chosen("space"))
+        if self.chosen("weighting") is not None:
+            require_one_of("weighting", self.chosen("weighting"), WEIGHTINGS)
 
     def chosen(self, name: str) -> Any:
         """A setting, or where it is not given, what the model's name stands for."""
@@ -133,6 +140,8 @@ class Design:
     """The one it always has, or `none`; if not given, the config's."""
     build_model: BuildModel | None = None
     """Instead of `build`, where there is no cell: makes what answers tokens with logits."""
+    noisy: bool = True
+    """Whether noise can be put on its controller while it learns."""
 
 
 # ---- cells
@@ -231,13 +240,16 @@ def build_lie_access(config: ModelConfig, key: PRNGKeyArray) -> LieAccess:
     read_key, write_key = jax.random.split(key)
     read_biases = config.read_gate_bias, config.read_action_gate_bias
     write_biases = config.write_gate_bias, config.write_action_gate_bias
+    reads, writes = (n * config.memories for n in (config.read_heads, config.write_heads))
     return LieAccess(
-        SPACES[config.chosen("space")],
-        [_build_head(config, *read_biases, k) for k in _keys(read_key, config.read_heads)],
-        [_build_head(config, *write_biases, k) for k in _keys(write_key, config.write_heads)],
+        find_space(config.chosen("space")),
+        [_build_head(config, *read_biases, k) for k in _keys(read_key, reads)],
+        [_build_head(config, *write_biases, k) for k in _keys(write_key, writes)],
         WEIGHTINGS[config.chosen("weighting")](),
         anchored=config.anchored,
         blended=config.blended,
+        feeling=config.feeling,
+        memories=config.memories,
     )
 
 
@@ -251,9 +263,16 @@ def _build_head(
 ) -> Head:
     reach_key, head_key = jax.random.split(key)
     action_gate = Gate(action_gate_bias) if config.action_interpolation else None
-    space = SPACES[config.chosen("space")]
+    space = find_space(config.chosen("space"))
     reach, gate = space.reach(reach_key), GATES[config.gate](gate_bias)
-    return Head(space, reach=reach, gate=gate, action_gate=action_gate, key=head_key)
+    return Head(
+        space,
+        reach=reach,
+        gate=gate,
+        action_gate=action_gate,
+        homing=config.homing,
+        key=head_key,
+    )
 
 
 # ---- the catalogue
@@ -270,7 +289,10 @@ OWN_SETTINGS: dict[str, Any] = {
     "gate": "sigmoid",
     "anchored": False,
     "blended": False,
+    "homing": False,
+    "feeling": False,
     "strength_floor": 0.0,
+    "memories": 1,
     "slots": None,
     "blocks": None,
 }
@@ -280,7 +302,7 @@ SIZES = {"hidden_size": 50, "embedding_size": 14}
 MEMORY = frozenset({"output", "strength_floor"})
 LIE = MEMORY | {
     *("space", "weighting", "action_interpolation", "read_heads", "write_heads"),
-    *("gate", "anchored", "blended"),
+    *("gate", "anchored", "blended", "homing", "feeling", "memories"),
 }
 RANDOM = MEMORY | {"key_size", "sharpen"}
 
@@ -293,9 +315,14 @@ def lie_model(space: str, weighting: str) -> Design:
 
 RAM = Design(with_memory(build_random_access, gated_output=False), SIZES | {"key_size": 20}, RANDOM)
 
+
+def slot_model(make: Callable[..., Cell], slots: int, *settings: str) -> Design:
+    """A peer with a memory of fixed size."""
+    takes = frozenset({"slots", *settings})
+    return Design(with_slots(make, *settings), SIZES | {"slots": slots}, takes, noisy=False)
+
+
 WIDE = {"hidden_size": 256, "embedding_size": 128}
-SLOTS = frozenset({"slots"})
-MANY_SLOTS = SIZES | {"slots": 128}
 
 MODELS: dict[str, Design] = {
     "lstm": Design(build_lstm, WIDE),
@@ -306,16 +333,17 @@ MODELS: dict[str, Design] = {
     "slantm": lie_model("sphere", "inverse_square"),
     "slantm_s": lie_model("sphere", "softmax"),
     "gru": Design(build_lstm, WIDE, controller="gru"),
-    "ntm": Design(with_slots(NTMCell, "read_heads"), MANY_SLOTS, SLOTS | {"read_heads"}),
-    "dnc": Design(with_slots(DNCCell, "read_heads"), SIZES | {"slots": 64}, SLOTS | {"read_heads"}),
-    "stack_rnn": Design(with_slots(StackCell), MANY_SLOTS, SLOTS),
-    "tape_rnn": Design(with_slots(TapeCell), MANY_SLOTS, SLOTS),
+    "ntm": slot_model(NTMCell, 128, "read_heads"),
+    "dnc": slot_model(DNCCell, 64, "read_heads"),
+    "stack_rnn": slot_model(StackCell, 128),
+    "tape_rnn": slot_model(TapeCell, 128),
     "transformer": Design(
         None,
         {"hidden_size": 64, "blocks": 3},
         frozenset({"blocks"}),
         controller="none",
         build_model=build_transformer,
+        noisy=False,
     ),
 }
 """Every model by name."""

@@ -29,13 +29,13 @@ class Gate(eqx.Module):
 
 
 class CutOffGate(Gate):
-    """clip(1.2 sigmoid(x + bias) - 0.1, 0, 1): a gate that can be shut, and open, for good.
+    """clip(1.6 sigmoid(x + bias) - 0.3, 0, 1): a gate that can be shut, and open, for good.
 
     Its gradient is that of the curve before the cut, so that a shut gate can learn to open.
     """
 
     def __call__(self, raw: AnyScalar) -> AnyScalar:
-        curve = 1.2 * jax.nn.sigmoid(raw + self.bias) - 0.1
+        curve = 1.6 * jax.nn.sigmoid(raw + self.bias) - 0.3
         return curve + jax.lax.stop_gradient(jnp.clip(curve, 0, 1) - curve)
 
 
@@ -62,7 +62,7 @@ class Head(eqx.Module):
     initial_key: Float[Array, " key_size"]
     initial_action: Float[Array, " action_size"] | None
     command_sizes: tuple[int, int, int, int] = eqx.field(static=True)
-    """Candidate key, its gate, action, its gate."""
+    """Candidate key, its gate, action, its gate. A homing head has no candidates."""
 
     def __init__(
         self,
@@ -71,6 +71,7 @@ class Head(eqx.Module):
         reach: Reach | None = None,
         gate: Gate | None = None,
         action_gate: Gate | None = None,
+        homing: bool = False,
         key: PRNGKeyArray,
     ):
         key_key, action_key = jax.random.split(key)
@@ -78,7 +79,8 @@ class Head(eqx.Module):
         self.gate, self.action_gate = gate or Gate(), action_gate
         self.initial_key = uniform(key_key, space.key_size)
         self.initial_action = uniform(action_key, space.action_size) if action_gate else None
-        self.command_sizes = space.key_size, 1, space.action_size, int(action_gate is not None)
+        candidate_size = 0 if homing else space.key_size
+        self.command_sizes = candidate_size, 1, space.action_size, int(action_gate is not None)
 
     @property
     def command_size(self) -> int:
@@ -100,16 +102,20 @@ class Head(eqx.Module):
             r = self.action_gate(action_gate[0])
             a = space.mix_action(r, a, state.action)
         g = self.gate(gate[0])
-        key = space.act(a, space.mix(g, space.project(candidate), state.key))
+        key = space.act(a, space.mix(g, self.goal(space, candidate), state.key))
         trace = HeadTrace(key, g, a, space.log(a), r)
         return HeadState(key, a if self.action_gate else None), trace
+
+    def goal(self, space: KeySpace, candidate: Float[Array, " _"]) -> Key:
+        """q~, where random access leads: to a candidate or, if homing, to where the head began."""
+        return space.project(candidate if candidate.size else self.initial_key)
 
     def ways(
         self, space: KeySpace, command: Float[Array, " command_size"], moved: HeadTrace, key: Key
     ) -> "Ways":
         """Where a head at `key` is led by random access alone and by Lie access alone."""
         candidate, gate, *_ = split(command, self.command_sizes)
-        jumped = space.act(moved.action, space.project(candidate))
+        jumped = space.act(moved.action, self.goal(space, candidate))
         return Ways(self.gate(gate[0]), jumped, space.act(moved.action, key))
 
 
@@ -150,6 +156,11 @@ class LieAccess(Access):
     blended: bool = eqx.field(static=True)
     """Read where random access leads and where Lie access leads and mix the weights, instead of
     reading at a mixture of the places."""
+    feeling: bool = eqx.field(static=True)
+    """Tell the output how far each read head is from the nearest memory."""
+    memories: int = eqx.field(static=True)
+    """Among which the heads are shared out in turn. Each lies in slots of its own: it is seen by
+    its own read heads alone, and begins with a memory of its own."""
 
     def __init__(
         self,
@@ -160,11 +171,13 @@ class LieAccess(Access):
         *,
         anchored: bool = False,
         blended: bool = False,
+        feeling: bool = False,
+        memories: int = 1,
     ):
         self.space, self.reads, self.writes = space, tuple(reads), tuple(writes)
         self.weighting = weighting or InverseSquare()
         self.anchors = tuple(jnp.zeros(()) for _ in reads) if anchored else None
-        self.blended = blended
+        self.blended, self.feeling, self.memories = blended, feeling, memories
 
     def __check_init__(self) -> None:
         require_shapes(self.space)
@@ -172,9 +185,14 @@ class LieAccess(Access):
             if not heads:
                 raise ValueError(f"{name} must have at least one head")
             for head in heads:
-                sizes = self.space.key_size, 1, self.space.action_size
-                if head.command_sizes[:3] != sizes:
+                sizes = self.space.key_size, self.space.action_size
+                if (head.initial_key.size, head.command_sizes[2]) != sizes:
                     raise ValueError(f"{name} must have heads of this space, got one of another")
+            if self.memories < 1 or len(heads) % self.memories:
+                raise ValueError(
+                    f"{name} must have equally many heads for each memory, "
+                    f"got {len(heads)} for {self.memories}"
+                )
 
     @property
     def key_size(self) -> int:
@@ -200,7 +218,7 @@ class LieAccess(Access):
 
     @property
     def initial_memories(self) -> int:
-        return 1
+        return self.memories
 
     @property
     def leak(self) -> float:
@@ -271,16 +289,26 @@ class LieAccess(Access):
         return jnp.stack([head.key for head in movement.heads.writes])
 
     def weigh(self, movement: LieMovement, slots: Slots) -> Masses:
+        seen = [self.seen_by(number, slots) for number in range(self.read_heads)]
         if movement.ways is None:
-            heads = zip(movement.heads.reads, movement.raw, strict=True)
-            return jnp.stack([self.masses_at(head.key, raw, slots) for head, raw in heads])
+            heads = zip(movement.heads.reads, movement.raw, seen, strict=True)
+            return jnp.stack([self.masses_at(head.key, raw, own) for head, raw, own in heads])
         weights = []
-        for (gate, *places), raw in zip(movement.ways, movement.raw, strict=True):
+        for (gate, *places), raw, own in zip(movement.ways, movement.raw, seen, strict=True):
             jumped, walked = self.normalise(
-                jnp.stack([self.masses_at(place, raw, slots) for place in places])
+                jnp.stack([self.masses_at(place, raw, own) for place in places])
             )
             weights.append(gate * jumped + (1 - gate) * walked)
         return jnp.stack(weights)
+
+    def seen_by(self, number: int, slots: Slots) -> Slots:
+        """What the memory of a read head holds: the slots lie in the order of writing."""
+        if self.memories == 1:
+            return slots
+        slot = jnp.arange(len(slots.strengths))
+        head = (slot - self.memories) % self.write_heads
+        memory = jnp.where(slot < self.memories, slot, head % self.memories)
+        return slots._replace(valid=slots.valid & (memory == number % self.memories))
 
     def masses_at(
         self, key: Key, raw: Float[Array, " raw_size"], slots: Slots
@@ -288,6 +316,25 @@ class LieAccess(Access):
         """What a head at that place sees."""
         squared_distances = self.space.squared_distance(key, slots.keys)
         return self.weighting.masses(squared_distances, raw, slots.strengths, slots.valid)
+
+    @property
+    def felt_size(self) -> int:
+        return self.read_heads if self.feeling else 0
+
+    def feel(self, movement: LieMovement, slots: Slots) -> Float[Array, " felt_size"]:
+        """Of each read head d^2 / (d^2 + 1/4), d being the distance to the nearest memory: close to
+        0 on the tape, and more than a half a step beyond its end.
+        """
+        if not self.feeling:
+            return jnp.zeros(0)
+        heads = enumerate(movement.heads.reads)
+        squares = jnp.stack([self.nearest(h.key, self.seen_by(i, slots)) for i, h in heads])
+        return squares / (squares + 0.25)
+
+    def nearest(self, key: Key, slots: Slots) -> Float[Array, ""]:
+        """The squared distance to the nearest memory."""
+        squares = self.space.squared_distance(key, slots.keys)
+        return jnp.min(jnp.where(slots.valid, squares, jnp.inf))
 
     def settle(
         self, movement: LieMovement, weights: Float[Array, "reads slots"], slots: Slots

@@ -10,21 +10,21 @@ from lantm.spaces.base import (
     Free,
     Key,
     KeySpace,
+    Paced,
     Reach,
     UnitBall,
     Velocity,
 )
+from lantm.spaces.catalogue import SPACES, find_space
 from lantm.spaces.chart import Chart, coordinates
+from lantm.spaces.heisenberg import Heisenberg
+from lantm.spaces.hyperbolic import Hyperbolic
 from lantm.spaces.plane import Plane
+from lantm.spaces.product import Product
+from lantm.spaces.quaternions import Quaternions, Sphere3
+from lantm.spaces.rigid import Rigid2, Rigid3
 from lantm.spaces.sphere import Rotation, Sphere, normalise
-
-SPACES: dict[str, KeySpace] = {
-    "plane": Plane(),
-    "free_plane": Plane(bounded=False),
-    "sphere": Sphere(),
-    "bounded_sphere": Sphere(bounded=True),
-}
-"""Every key space by name."""
+from lantm.spaces.torus import Torus
 
 __all__ = [
     "SPACES",
@@ -32,14 +32,24 @@ __all__ = [
     "Chart",
     "EmbeddedKeySpace",
     "Free",
+    "Heisenberg",
+    "Hyperbolic",
     "Key",
     "KeySpace",
+    "Paced",
     "Plane",
+    "Product",
+    "Quaternions",
     "Reach",
+    "Rigid2",
+    "Rigid3",
     "Rotation",
     "Sphere",
+    "Sphere3",
+    "Torus",
     "UnitBall",
     "Velocity",
     "coordinates",
+    "find_space",
     "normalise",
 ]

@@ -150,3 +150,12 @@ class EmbeddedKeySpace(KeySpace):
     ) -> Float[Array, " slots"]:
         away = [(keys[:, i] - key[i]) ** 2 for i in range(self.key_size)]
         return sum(away[1:], away[0])
+
+
+class Paced(KeySpace):
+    """A key space whose heads go less than 1 in a step (appendix A), unless it is not `bounded`."""
+
+    bounded: bool = eqx.field(static=True, default=True, kw_only=True)
+
+    def reach(self, key: PRNGKeyArray) -> Reach:
+        return UnitBall() if self.bounded else Free()

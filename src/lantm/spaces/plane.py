@@ -1,20 +1,21 @@
 """R^n under shifts: the keys of LANTM (paper, section 4.1, example 1)."""
 
 import equinox as eqx
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
 from lantm.errors import require_positive
-from lantm.spaces.base import EmbeddedKeySpace, Free, Key, Reach, Scalar, UnitBall, scale
+from lantm.spaces.base import EmbeddedKeySpace, Key, Paced, Scalar, scale
 
 Shift = Float[Array, " key_size"]
 
 
-class Plane(EmbeddedKeySpace):
-    """R^n with the group R^n acting by addition. A group element is the vector of the shift."""
+class Plane(EmbeddedKeySpace, Paced):
+    """R^n with the group R^n acting by addition. A group element is the vector of the shift.
+
+    All reported LANTM numbers are of bounded shifts.
+    """
 
     key_size: int = eqx.field(static=True)
-    bounded: bool = eqx.field(static=True)
-    """Keep every shift shorter than 1 (appendix A; so in all reported LANTM numbers)."""
 
     def __init__(self, key_size: int = 2, *, bounded: bool = True):
         require_positive(key_size=key_size)
@@ -43,9 +44,6 @@ class Plane(EmbeddedKeySpace):
         return second + first
 
     # ---- its own forms
-
-    def reach(self, key: PRNGKeyArray) -> Reach:
-        return UnitBall() if self.bounded else Free()
 
     def mix_action(self, gate: Scalar, new: Shift, old: Shift) -> Shift:
         return scale(gate, new) + scale(1 - gate, old)

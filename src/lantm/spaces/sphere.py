@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from lantm.spaces.base import EmbeddedKeySpace, Key, Reach, Scalar, dot, scale
-from lantm.spaces.chart import Chart
+from lantm.spaces.chart import Chart, numbered
 
 
 class Rotation(NamedTuple):
@@ -102,7 +102,7 @@ class Sphere(EmbeddedKeySpace):
         return Rotation(normalise(axis, self.softening), normalise(phase, self.softening))
 
     def chart(self, keys: np.ndarray) -> Chart:
-        return Chart(keys, "sphere", "coordinate {}")
+        return Chart(keys, "sphere", numbered("coordinate {}", 3))
 
 
 SHORTEST = 1e-10

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lantm.errors import require_one_of, require_positive
-from lantm.machines.models import ModelConfig
+from lantm.machines.models import MODELS, ModelConfig
 from lantm.settings import UNSET, canonical_fields
 from lantm.tasks import TASKS
 from lantm.tasks.streams import REGIMES
@@ -151,6 +151,11 @@ class TrainConfig:
             raise ValueError(f"growth is only for growth_by clock, got {self.growth!r}")
         if self.noise < 0:
             raise ValueError(f"noise must be a number from 0, got {self.noise!r}")
+        takers = [name for name, design in MODELS.items() if design.noisy]
+        if self.noise and self.model.model not in takers:
+            raise ValueError(
+                f"noise is only for {', '.join(takers)}; got {self.noise!r} for {self.model.model}"
+            )
         if self.optimiser != "adam" and self.beta2 != USUAL_BETA2:
             raise ValueError(f"beta2 is only for adam, got {self.beta2!r} for {self.optimiser}")
         if self.solved is not None and not 0 < self.solved <= 1:
@@ -257,6 +262,9 @@ RECIPES: dict[str, dict[str, Any]] = {
         "gate": "cut_off",
         "anchored": True,
         "blended": True,
+        "homing": True,
+        "feeling": True,
+        "read_heads": 2,
         "strength_floor": 0.2,
         "read_gate_bias": -3.0,
         "write_gate_bias": -5.0,
@@ -270,8 +278,8 @@ RECIPES: dict[str, dict[str, Any]] = {
         "noise": 1.0,
         "rate_by": "performance",
         "go_back": True,
-        "solved": 0.995,
-        "starts": 4,
+        "solved": 0.99,
+        "starts": 6,
     },
 }
 """Settings that belong together, by name; fields of `TrainConfig` and of its model."""

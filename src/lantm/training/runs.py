@@ -18,7 +18,7 @@ from lantm.errors import require_fields, require_one_of
 from lantm.machines.models import build_machine
 from lantm.machines.seq2seq import SequenceModel
 from lantm.processes import prefer_one_thread
-from lantm.spaces import SPACES
+from lantm.spaces import find_space
 from lantm.tasks import TASKS, Batch, Task
 from lantm.tasks.streams import evaluation_batches, usual_examples
 from lantm.tasks.textfile import read_batches
@@ -180,13 +180,13 @@ class Run:
 
 def require_registered(file: Path, settings: dict[str, Any]) -> None:
     """The task and the key space of a run are there; users' own ones come with a file."""
-    names = {"task": (settings["task"], TASKS), "space": (settings["model"]["space"], SPACES)}
-    for name, (value, known) in names.items():
-        if value is not None and value not in known:
-            raise ValueError(
-                f"{file} has the {name} {value!r}, which must be one of {', '.join(known)}; "
-                "one of your own needs --file FILE.py"
-            )
+    space = settings["model"]["space"]
+    try:
+        require_one_of("task", settings["task"], TASKS)
+        if space is not None:
+            find_space(space)
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}; one of your own needs --file FILE.py") from None
 
 
 def require_result(result: Any) -> None:

@@ -42,7 +42,8 @@ class Steering(NamedTuple):
     share: Float[Array, ""]
     """Of the samples, smallest sizes first, that batches are drawn from."""
     noise: Float[Array, ""]
-    """Standard deviation of the noise on the controller."""
+    """The largest standard deviation of the noise on the controller: the first problem of a batch
+    has none, since a machine that was always shaken can fail without; the last has this."""
     rate: Float[Array, ""]
     """What is left of the learning rate, as a part of it."""
     solved: Bool[Array, ""]

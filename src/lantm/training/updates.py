@@ -107,7 +107,8 @@ def update(
         machine: SequenceModel = eqx.combine(state.parameters, rest)
         shape = inputs.shape[1] + answers.shape[1], len(inputs), machine.noise_size
         key = noise_key(config.seed, state.batch, CONTROLLER_NOISE)
-        noise = steering.noise * slice_normals(normals, shape, key)
+        spread = steering.noise * jnp.linspace(0, 1, len(inputs))
+        noise = spread[None, :, None] * slice_normals(normals, shape, key)
 
     def loss_of(parameters: PyTree) -> tuple[Array, Array]:
         machine: SequenceModel = eqx.combine(parameters, rest)

@@ -140,6 +140,7 @@ def describe_trace(
     heads = {"write": first_head(whole.write), "read": first_head(whole.read)}
     return {
         "view": chart.view,
+        "axes": chart.axes,
         "memories": rounded(chart.points[:memories], 4),
         "strengths": rounded(strengths, 3),
         "reads": rounded(chart.points[memories:], 4),

@@ -153,7 +153,7 @@ class Panel {
     const solid = trace.view === "sphere" || trace.view === "space";
     const size = solid || trace.memories.length > 40 ? 6 : 9;
     const width = solid ? 2 : 1;
-    const path = trace.view === "sphere" ? alongSphere : (points) => points;
+    const path = { sphere: alongSphere, torus: aroundTorus }[trace.view] ?? ((points) => points);
     const plot = (name, points, rest) => ({
       type: solid ? "scatter3d" : "scatter", name, ...rest,
       x: points.map((p) => p[0]), y: points.map((p) => p[1] ?? 0),
@@ -196,14 +196,15 @@ class Panel {
   }
 
   keysLayout(solid) {
-    const { view, memories, reads } = this.trace;
+    const { view, axes, memories, reads } = this.trace;
+    const outline = OUTLINES[view];
     const range = (i) => {
+      if (outline) return [1.08 * outline.x0, 1.08 * outline.x1];
       const all = [...memories, ...reads].map((point) => point[i] ?? 0);
       const low = Math.min(...all), high = Math.max(...all), room = 0.08 * (high - low) || 0.5;
       return [low - room, high + room];
     };
-    const name = view === "components" ? "principal component" : "coordinate";
-    const axis = (i) => ({ title: { text: `${name} ${i + 1}` }, range: range(i), zeroline: false });
+    const axis = (i) => ({ title: { text: axes[i] }, range: range(i), zeroline: false });
     const common = {
       ...LAYOUT, uirevision: this.checkpoint(), margin: { l: 48, r: 8, t: 28, b: 40 },
       legend: {
@@ -211,7 +212,10 @@ class Panel {
         itemsizing: "constant", itemclick: false, itemdoubleclick: false,
       },
     };
-    if (!solid) return { ...common, xaxis: axis(0), yaxis: { ...axis(1), scaleanchor: "x" } };
+    if (!solid) {
+      const shapes = outline ? [outline] : [];
+      return { ...common, shapes, xaxis: axis(0), yaxis: { ...axis(1), scaleanchor: "x" } };
+    }
     const bare = view === "sphere" ? { visible: false, range: [-1.05, 1.05] } : {};
     const scene = {
       xaxis: { ...axis(0), ...bare }, yaxis: { ...axis(1), ...bare }, zaxis: { ...axis(2), ...bare },
@@ -296,6 +300,14 @@ const CONFIG = {
 const LAYOUT = { font: { family: "inherit", size: 12 }, hoverlabel: { align: "left" } };
 const EDGE = { color: "white", width: 1 };
 
+/** What manifolds look like in the plane, by view. */
+const OUTLINES = (() => {
+  const within = (type, size) => ({
+    type, x0: -size, x1: size, y0: -size, y1: size, layer: "below", line: { color: "#a9b0b8", width: 1 },
+  });
+  return { circle: within("circle", 1), disc: within("circle", 1), torus: within("rect", Math.PI) };
+})();
+
 /** Meridians and parallels of the unit sphere, as one line with gaps. */
 const GLOBE = (() => {
   const turn = (n, f) => Array.from({ length: n + 1 }, (_, i) => f((2 * Math.PI * i) / n));
@@ -332,4 +344,11 @@ function alongSphere(points) {
     return point.map((x) => x / (length(point) || 1));
   });
   return [...points.slice(1).flatMap((point, i) => between(points[i], point)), ...points.slice(-1)];
+}
+
+/** The same path with gaps where it goes over a side of the square, which comes back on the other. */
+function aroundTorus(points) {
+  const jumps = (a, b) => a.some((x, i) => Math.abs(x - b[i]) > Math.PI);
+  return points.flatMap((point, i) =>
+    i > 0 && jumps(points[i - 1], point) ? [[null, null], point] : [point]);
 }

@@ -25,13 +25,15 @@ from lantm.inspection.figures.parts import (
     draw_writes,
     fills,
     frame,
+    frame_cube,
     label_points,
 )
 from lantm.inspection.picture import READ, WRITE, flatten
-from lantm.spaces.chart import principal_components
+from lantm.spaces.chart import coordinates, principal_components
 from lantm.tasks import Task
 from lantm.tasks.streams import usual_examples
 from lantm.training.evaluation import Evaluation, evaluate_batches
+from lantm.training.kinds import KIND_NAMES, kind_of
 from lantm.training.runs import Run
 
 LENGTHS_SEED = 20_000
@@ -47,12 +49,12 @@ def memory(episode: Episode) -> Figure:
     if not episode.has_memory:
         draw_hidden(figure.subplots(), episode)
         return figure
-    places, label = flatten(episode.chart)
-    width, height = np.maximum(np.ptp(places, axis=0), 1e-9)
+    chart = flatten(episode.chart)
+    width, height = np.maximum(np.ptp(chart.points, axis=0), 1e-9)
     share = float(np.clip(width / height, 0.3, 1.3))
     keys, weights = figure.subplots(1, 2, width_ratios=[share, 1.3])
-    draw_keys(keys, places, episode)
-    frame(keys, places, label)
+    draw_keys(keys, chart, episode)
+    frame(keys, chart)
     draw_weights(
         weights, episode.answer_weights, episode.show(episode.answer), episode.memory_names
     )
@@ -94,27 +96,28 @@ def plane(episode: Episode) -> Figure:
         episode.title, 7.0, 1.5 + float(np.clip(6 * height / max(width, height), 2, 5.5))
     )
     axes = figure.subplots()
-    draw_keys(axes, episode.keys, episode)
-    frame(axes, episode.keys, "coordinate {}")
+    chart = coordinates(episode.keys)
+    draw_keys(axes, chart, episode)
+    frame(axes, chart)
     draw_legend(figure)
     return figure
 
 
 def flat(episode: Episode) -> Figure:
     """Keys of any space in the plane: left the writes with their symbols, right the reads."""
-    places, label = flatten(episode.chart)
-    writes, reads = episode.split(places)
+    chart = flatten(episode.chart)
+    writes, reads = episode.split(chart.points)
     figure = blank(episode.title, 11.0, 5.8)
     left, right = figure.subplots(1, 2)
-    draw_writes(left, writes, episode.strengths)
+    draw_writes(left, writes, episode.strengths, chart.wraps)
     draw_ends(left, writes, WRITE)
     names = zip(episode.written.tolist(), episode.show(episode.written), strict=True)
     label_points(left, writes, [name * (token < episode.task.symbols) for token, name in names])
-    draw_reads(right, reads)
+    draw_reads(right, reads, chart.wraps)
     draw_ends(right, reads, READ)
     for axes, title in ((left, "writes"), (right, "reads")):
         axes.set(title=title)
-        frame(axes, places, label)
+        frame(axes, chart)
     draw_legend(figure)
     return figure
 
@@ -127,9 +130,27 @@ def sphere(episode: Episode) -> Figure:
     axes = figure.add_subplot(projection="3d", proj_type="ortho")
     eye = best_view(episode.keys)
     draw_globe(axes, eye)
-    draw_keys(axes, episode.keys, episode)
+    draw_keys(axes, episode.chart, episode)
     x, y, z = eye
     axes.view_init(np.degrees(np.arctan2(z, np.hypot(x, y))), np.degrees(np.arctan2(y, x)))
+    draw_legend(figure)
+    return figure
+
+
+def chart(episode: Episode) -> Figure:
+    """Writes and reads in the space's own chart, of two or three dimensions."""
+    keys = episode.chart
+    if keys.view == "sphere":
+        return sphere(episode)
+    figure = blank(episode.title, 7.0, 6.5)
+    if keys.points.shape[1] == 2:
+        axes = figure.subplots()
+        draw_keys(axes, keys, episode)
+        frame(axes, keys)
+    else:
+        axes = figure.add_subplot(projection="3d")
+        draw_keys(axes, keys, episode)
+        frame_cube(axes, keys)
     draw_legend(figure)
     return figure
 
@@ -164,12 +185,12 @@ def training(
     kept = require_kept(run)
     shown = [checkpoint or kept[(len(kept) - 1) // 2], kept[-1]]
     episodes = [observe(run.machine(name), run.task, size, seed) for name in shown]
-    figure = blank(f"{run.task.name}, size {episodes[0].size}", 11.0, 5.8)
+    figure = blank(entitled(f"{run.task.name}, size {episodes[0].size}", run), 11.0, 5.8)
     for axes, name, episode in zip(figure.subplots(1, 2), shown, episodes, strict=True):
-        places, label = flatten(episode.chart)
-        draw_keys(axes, places, episode)
+        chart = flatten(episode.chart)
+        draw_keys(axes, chart, episode)
         axes.set(title=f"{batch_name(name)}: {episode.score}")
-        frame(axes, places, label)
+        frame(axes, chart)
     draw_legend(figure)
     return figure
 
@@ -194,7 +215,7 @@ def lengths(
     fewest, most = found[:, 3].min(), found[:, 3].max()
     count = f"{fewest:.0f}" if fewest == most else f"{fewest:.0f} to {most:.0f}"
     about = f"{run.task.name}, {run.config.model.model}: {count} problems of each length shown"
-    figure = blank(about, 8.0, 4.5)
+    figure = blank(entitled(about, run), 8.0, 4.5)
     axes = figure.subplots()
     shortest, longest = answer_lengths(run.task)
     axes.axvspan(shortest - 0.5, longest + 0.5, color="#dddddd", label="lengths of training")
@@ -232,6 +253,11 @@ def answer_lengths(task: Task) -> tuple[int, int]:
     return shortest, longest
 
 
+def entitled(title: str, run: Run) -> str:
+    """With whose machine it is and whose training, so that nobody takes ours for the paper's."""
+    return f"{title} ({KIND_NAMES[kind_of(run.config.flat())]})"
+
+
 def batch_name(checkpoint: str) -> str:
     return f"batch {int(checkpoint):,}" if checkpoint.isdigit() else checkpoint
 
@@ -249,7 +275,9 @@ def of_run(draw: Callable[[Episode], Figure]) -> Callable[..., Figure]:
     def figure(
         run: Run, *, checkpoint: str = "best", size: int | None = None, seed: int = 1
     ) -> Figure:
-        return draw(observe(run.machine(checkpoint), run.task, size, seed))
+        made = draw(observe(run.machine(checkpoint), run.task, size, seed))
+        made.suptitle(entitled(made.get_suptitle(), run))
+        return made
 
     figure.__doc__ = draw.__doc__
     return figure
@@ -261,6 +289,7 @@ FIGURES: dict[str, Callable[..., Figure]] = {
     "plane": of_run(plane),
     "flat": of_run(flat),
     "sphere": of_run(sphere),
+    "chart": of_run(chart),
     "weights": of_run(weights),
     "training": training,
     "lengths": lengths,

@@ -13,6 +13,7 @@ from mpl_toolkits.mplot3d import Axes3D
 
 from lantm.inspection.figures.episode import Episode
 from lantm.inspection.picture import READ, WRITE
+from lantm.spaces import Chart
 
 COLOURS = "cividis"
 """A colour map whose lightness alone tells its values."""
@@ -30,16 +31,24 @@ def blank(title: str, width: float, height: float) -> Figure:
 # ---- keys, in the plane or in space
 
 
-def draw_writes(axes: Axes, points: np.ndarray, strengths: np.ndarray) -> None:
+def draw_writes(axes: Axes, points: np.ndarray, strengths: np.ndarray, wraps: bool = False) -> None:
     """Circles on a line, filled by their strengths."""
-    axes.plot(*points.T, color=WRITE, linewidth=0.8, zorder=2)
+    axes.plot(*way(points, wraps).T, color=WRITE, linewidth=0.8, zorder=2)
     scatter(axes, points, c=fills(strengths), edgecolors=WRITE, s=42, zorder=3)
 
 
-def draw_reads(axes: Axes, points: np.ndarray) -> None:
+def draw_reads(axes: Axes, points: np.ndarray, wraps: bool = False) -> None:
     """Crosses on a broken line."""
-    axes.plot(*points.T, color=READ, linewidth=0.8, linestyle="--", zorder=4)
+    axes.plot(*way(points, wraps).T, color=READ, linewidth=0.8, linestyle="--", zorder=4)
     scatter(axes, points, c=READ, marker="x", s=min(28, 1200 / len(points)), zorder=5)
+
+
+def way(points: np.ndarray, wraps: bool) -> np.ndarray:
+    """The way through the points; where sides of a square are one, not across the whole of it."""
+    if not wraps:
+        return points
+    jumps = np.any(np.abs(np.diff(points, axis=0)) > np.pi, axis=1)
+    return np.insert(points, np.flatnonzero(jumps) + 1, np.nan, axis=0)
 
 
 def draw_ends(axes: Axes, points: np.ndarray, colour: str) -> None:
@@ -49,11 +58,11 @@ def draw_ends(axes: Axes, points: np.ndarray, colour: str) -> None:
         scatter(axes, point, marker=marker, s=190, zorder=6, **look)
 
 
-def draw_keys(axes: Axes, places: np.ndarray, episode: Episode) -> None:
-    """The ways of both heads; places are those of `episode.keys`."""
-    writes, reads = episode.split(places)
-    draw_writes(axes, writes, episode.strengths)
-    draw_reads(axes, reads)
+def draw_keys(axes: Axes, chart: Chart, episode: Episode) -> None:
+    """The ways of both heads; the chart is that of `episode.keys`."""
+    writes, reads = episode.split(chart.points)
+    draw_writes(axes, writes, episode.strengths, chart.wraps)
+    draw_reads(axes, reads, chart.wraps)
     draw_ends(axes, writes, WRITE)
     draw_ends(axes, reads, READ)
 
@@ -76,12 +85,32 @@ def label_points(axes: Axes, points: np.ndarray, labels: list[str]) -> None:
             axes.annotate(label, point, offset, ha="center", va="center", **look)
 
 
-def frame(axes: Axes, places: np.ndarray, label: str) -> None:
-    """Axes of one scale with room for all places in the plane."""
-    axes.update_datalim(places)
+def frame(axes: Axes, chart: Chart) -> None:
+    """Axes of one scale with room for all places in the plane, and the outline of a manifold."""
+    outline = OUTLINES.get(chart.view)
+    if outline is not None:
+        axes.plot(*outline.T, color="#a9b0b8", linewidth=0.8, zorder=0)
+    axes.update_datalim(chart.points)
     axes.margins(0.08)
     axes.set_aspect("equal", adjustable="datalim")
-    axes.set(xlabel=label.format(1), ylabel=label.format(2))
+    axes.set(xlabel=chart.axes[0], ylabel=chart.axes[1])
+
+
+def frame_cube(axes: Axes3D, chart: Chart) -> None:
+    """Likewise in space."""
+    low, high = chart.points.min(axis=0), chart.points.max(axis=0)
+    half = 0.55 * float(np.max(high - low)) or 0.5
+    for name, label, middle in zip("xyz", chart.axes, (low + high) / 2, strict=True):
+        axes.set(**{f"{name}label": label, f"{name}lim": (middle - half, middle + half)})
+    axes.locator_params(nbins=5)
+    axes.set_box_aspect((1, 1, 1), zoom=0.85)  # pyright: ignore[reportArgumentType]
+
+
+TURN = np.linspace(0, 2 * np.pi, 181)
+CIRCLE = np.column_stack([np.cos(TURN), np.sin(TURN)])
+SQUARE = np.pi * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]])
+OUTLINES = {"circle": CIRCLE, "disc": CIRCLE, "torus": SQUARE}
+"""What manifolds look like in the plane, by view."""
 
 
 def fills(strengths: np.ndarray) -> np.ndarray:

@@ -11,11 +11,14 @@ from lantm.studies.benchmark.report import (
     save_rows,
     table,
 )
+from lantm.studies.benchmark.spaces import SpaceCost, compare_spaces, space_table
 
 __all__ = [
     "Case",
     "Measurement",
+    "SpaceCost",
     "compare",
+    "compare_spaces",
     "draw",
     "first_step_seconds",
     "floating_point_operations",
@@ -24,5 +27,6 @@ __all__ = [
     "ratios",
     "remarks",
     "save_rows",
+    "space_table",
     "table",
 ]

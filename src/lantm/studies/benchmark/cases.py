@@ -30,18 +30,20 @@ class Case:
     model: str
     task: str
     size: int
+    space: str | None = None
+    """Another key space than the model's own."""
 
     def __post_init__(self) -> None:
         require_one_of("model", self.model, MODELS)
 
     @classmethod
-    def copy(cls, model: str, length: int) -> "Case":
+    def copy(cls, model: str, length: int, space: str | None = None) -> "Case":
         """Copy in `length` encoder and as many decoder steps: `^` and length - 1 symbols, which
         come back with `$` behind them.
         """
         if length < 2:
             raise ValueError(f"lengths must be whole numbers of at least 2, got {length}")
-        return cls(model, "copy", length - 1)
+        return cls(model, "copy", length - 1, space)
 
     @property
     def problem(self) -> Task:
@@ -62,7 +64,7 @@ class Case:
 
     def shapes(self) -> Machine:
         """A machine with shapes instead of parameters."""
-        config, vocabulary = ModelConfig(self.model), self.problem.vocabulary
+        config, vocabulary = ModelConfig(self.model, self.space), self.problem.vocabulary
         key = jax.eval_shape(lambda: jax.random.key(0))
         return eqx.filter_eval_shape(build_machine, config, vocabulary, key=key)
 

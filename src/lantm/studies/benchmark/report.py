@@ -5,6 +5,7 @@ import json
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -22,7 +23,8 @@ HEADER = (
 )
 
 
-def save_rows(path: str | Path, rows: Sequence[Measurement]) -> None:
+def save_rows(path: str | Path, rows: Sequence[Any]) -> None:
+    """Measurements, or the costs of spaces."""
     lines = ",\n".join(json.dumps(dataclasses.asdict(row)) for row in rows)
     Path(path).write_text(f"[\n{lines}\n]\n")
 
@@ -66,7 +68,11 @@ def show(found: dict[str, Measurement]) -> list[str]:
 
 def markdown(rows: Sequence[Measurement]) -> str:
     """The table for a page."""
-    lines = [HEADER, ("---",) + ("--:",) * (len(HEADER) - 1), *table(rows)]
+    return in_markdown(HEADER, table(rows))
+
+
+def in_markdown(header: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
+    lines = [header, ("---",) + ("--:",) * (len(header) - 1), *lines]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 

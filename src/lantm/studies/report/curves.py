@@ -9,7 +9,7 @@ from matplotlib.ticker import PercentFormatter
 
 from lantm.inspection.figures.parts import blank
 from lantm.machines.models import MODELS
-from lantm.studies.report.entries import Result
+from lantm.studies.entries import Result
 from lantm.studies.report.peers import Entry, entries
 from lantm.tasks import TASKS
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from lantm.studies.report.entries import Result
-from lantm.studies.report.table import CHECKPOINT, EMPTY, SOLVED, Table
+from lantm.studies.entries import EMPTY, SOLVED, Result
+from lantm.studies.report.table import CHECKPOINT, Table
 from lantm.studies.results import LEARNED
 from lantm.tasks import TASKS
 from lantm.training.evaluation import percent
@@ -63,8 +63,8 @@ def entries(results: Iterable[Result]) -> list[Entry]:
         place = places.setdefault((result.cell.task, result.cell.model), {})
         place.setdefault(result.settings, []).append(result)
     found = [
-        Entry(task, model, tuple(select(kinds)), len(kinds))
-        for (task, model), kinds in places.items()
+        Entry(task, model, tuple(select(tried)), len(tried))
+        for (task, model), tried in places.items()
     ]
 
     def order(entry: Entry) -> tuple[object, ...]:
@@ -74,14 +74,14 @@ def entries(results: Iterable[Result]) -> list[Entry]:
     return sorted(found, key=order)
 
 
-def select(kinds: Mapping[str, Sequence[Result]]) -> Sequence[Result]:
+def select(tried: Mapping[str, Sequence[Result]]) -> Sequence[Result]:
     """The runs of the best settings; a run that failed counts as one with nothing right."""
 
     def score(runs: Sequence[Result]) -> tuple[float, ...]:
         scores = [(0.0, 0.0) if run.error is not None else run.validation for run in runs]
         return tuple(map(fmean, zip(*scores, strict=True)))
 
-    return max(kinds.values(), key=score)
+    return max(tried.values(), key=score)
 
 
 def peers_table(results: Sequence[Result], checkpoint: str) -> Table:
@@ -90,7 +90,7 @@ def peers_table(results: Sequence[Result], checkpoint: str) -> Table:
     for entry in entries(results):
         runs = entry.runs
         learned = [run for run in runs if run.accuracy.get(1) and run.accuracy[1].coarse >= LEARNED]
-        solved = [run for run in runs if run.twice and run.twice.coarse >= SOLVED]
+        solved = [run for run in runs if run.solved]
         rows.append(
             [
                 *(entry.task, entry.model, entry.command, str(runs[0].parameters or EMPTY)),

@@ -3,10 +3,6 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-EMPTY = "·"
-"""Where nothing was run."""
-SOLVED = 0.9
-"""The coarse accuracy on twice the training size from which a run is a success."""
 CHECKPOINT = {
     "best": "The checkpoint of a run was selected on validation problems.",
     "last": "The checkpoint of a run is its last.",

@@ -1,30 +1,48 @@
-"""Results to tables: beside the paper, and all runs."""
+"""Results to tables beside the paper's: every cell as text, whatever it is then shown on.
 
-from collections import Counter
+Runs with the paper's machine and training have the paper's cells to themselves; those with our
+training and those of our machine have a column each.
+"""
+
 from collections.abc import Callable, Sequence
-from itertools import chain
+from itertools import product
 
-from lantm.machines.models import MODELS
-from lantm.studies.report.entries import Place, Result, best, paper
-from lantm.studies.report.peers import lengths_table, peers_table
-from lantm.studies.report.table import CHECKPOINT, EMPTY, SOLVED, Table
+from lantm.studies.entries import (
+    EMPTY,
+    SOLVED,
+    Place,
+    Result,
+    best,
+    by_cell,
+    count,
+    of_kind,
+    paper,
+    shares,
+    summed,
+)
+from lantm.studies.report.table import CHECKPOINT, Table
 from lantm.tasks.streams import REGIMES
-from lantm.training.evaluation import percent
+from lantm.training.kinds import KINDS, OUR_MACHINE, OUR_TRAINING, PAPER
 
 MEASURE = (
     "Percent of symbols (fine) and of whole answers (coarse) right on test problems of twice the "
     "training size."
 )
 SELECTION = (
-    "Ours is the best of n runs, selected by its test score (coarse, then fine), as in the paper, "
-    "which is optimistic."
+    "Ours is the best of our runs, selected by its test score (coarse, then fine), as in the "
+    "paper, which is optimistic."
 )
-ALL = "all tasks"
+SUCCESSES = f"Solved: runs with a coarse accuracy of at least {SOLVED:.0%} there, of all runs."
+SEPARATION = (
+    f"The columns ours and solved have only runs with the paper's machine and training; "
+    f"{OUR_TRAINING} is the paper's machine trained in another way, {OUR_MACHINE} another machine: "
+    "both show coarse accuracy and solved runs."
+)
 NOT_RUN = f"{EMPTY} was not run."
-COLUMNS = ("fine", "coarse", "paper fine", "paper coarse", "n")
+COLUMNS = ("paper fine", "paper coarse", "ours fine", "ours coarse", "solved", *KINDS[1:])
 
 
-# ---- beside the paper
+# ---- every cell
 
 
 def main_table(results: Sequence[Result], checkpoint: str) -> Table:
@@ -41,26 +59,30 @@ def interpolation_table(results: Sequence[Result], checkpoint: str) -> Table:
 def _beside_paper(
     title: str, results: Sequence[Result], checkpoint: str, variants: Sequence[bool]
 ) -> Table:
-    counts, ours, theirs = Counter(result.cell for result in results), best(results), paper()
+    entry = cell_entries(results)
+    known = [*paper(), *(result.cell for result in results)]
+    shown = dict.fromkeys((c.task, c.model) for c in known if c.interpolation == variants[-1])
+    rows = []
+    for task, regime in product(dict.fromkeys(task for task, _ in shown), REGIMES):
+        for model in [model for other, model in shown if other == task]:
+            cells = [Place(task, model, regime, variant) for variant in variants]
+            pairs = map(_pair, zip(*map(entry, cells), strict=True))
+            rows.append([task, regime, model, *pairs])
+    caption = " ".join([MEASURE, SELECTION, SUCCESSES, SEPARATION, CHECKPOINT[checkpoint], NOT_RUN])
+    return Table(title, caption, ["task", "regime", "model", *COLUMNS], rows, labels=3)
+
+
+def cell_entries(results: Sequence[Result]) -> Callable[[Place], list[str]]:
+    """What stands in the columns of a cell."""
+    runs = {kind: by_cell(of_kind(results, kind)) for kind in KINDS}
 
     def entries(cell: Place) -> list[str]:
-        """Our fine and coarse accuracy, the paper's, and the number of our runs."""
-        missing = ["failed" if counts[cell] else EMPTY] * 2
-        own = [percent(share) for share in ours[cell]] if cell in ours else missing
-        told = [f"{100 * share:.0f}" for share in theirs.get(cell, ())] or [EMPTY] * 2
-        return [*own, *told, str(counts[cell] or EMPTY)]
+        told = [f"{100 * share:.0f}" for share in paper().get(cell, ())] or [EMPTY] * 2
+        own = runs[PAPER].get(cell, [])
+        others = [summed(runs[kind].get(cell, [])) for kind in (OUR_TRAINING, OUR_MACHINE)]
+        return [*told, *shares(own), count(own), *others]
 
-    rows = []
-    places = [cell for cell in [*theirs, *counts] if cell.interpolation == variants[-1]]
-    for task, model in dict.fromkeys((cell.task, cell.model) for cell in places):
-        row = [task, model]
-        for regime in REGIMES:
-            cells = [Place(task, model, regime, variant) for variant in variants]
-            row += map(_pair, zip(*map(entries, cells), strict=True))
-        rows.append(row)
-    names = [f"{regime} {name}" for regime in REGIMES for name in COLUMNS]
-    caption = f"{MEASURE} {SELECTION} {CHECKPOINT[checkpoint]} {NOT_RUN}"
-    return Table(title, caption, ["task", "model", *names], rows, labels=2)
+    return entries
 
 
 def _pair(parts: Sequence[str]) -> str:
@@ -68,64 +90,41 @@ def _pair(parts: Sequence[str]) -> str:
     return EMPTY if set(parts) == {EMPTY} else " : ".join(parts)
 
 
-# ---- all runs
+# ---- every task
 
 
-def success_table(results: Sequence[Result], checkpoint: str) -> Table:
-    """How many runs learned their task, for every grid, task and model, and for all tasks."""
-    runs: Counter[tuple[str, Place]] = Counter()
-    solved: Counter[tuple[str, Place]] = Counter()
-    for result in results:
-        for cell in (result.cell, result.cell._replace(task=ALL)):
-            runs[result.grid, cell] += 1
-            solved[result.grid, cell] += bool(result.twice and result.twice.coarse >= SOLVED)
-
-    def entry(grid: str, cell: Place) -> str:
-        if not runs[grid, cell]:
-            return EMPTY
-        told = f" ({100 * paper()[cell].coarse:.0f})" if cell in paper() else ""
-        return f"{solved[grid, cell]} of {runs[grid, cell]}{told}"
-
-    known = {cell.model for cell in [*paper(), *(result.cell for result in results)]}
-    models = [name for name in MODELS if name in known]
+def tasks_table(results: Sequence[Result], checkpoint: str) -> Table:
+    """For each task the best machine of the paper beside our best of every kind."""
+    tasks = dict.fromkeys(cell.task for cell in paper())
     rows = []
-    for grid, regime, interpolation, task in sorted(
-        {(grid, cell.regime, cell.interpolation, cell.task) for grid, cell in runs}
-    ):
-        cells = (Place(task, model, regime, interpolation) for model in models)
-        labels = [grid, regime, "yes" if interpolation else "no", task]
-        rows.append([*labels, *(entry(grid, cell) for cell in cells)])
+    for interpolation, regime, task in product([False, True], REGIMES, tasks):
+        place = (task, regime, interpolation)
+        found = [result for result in results if result.cell.row == place]
+        told = {cell.model: scores.coarse for cell, scores in paper().items() if cell.row == place}
+        most = max(told.values())
+        leaders = [model for model, coarse in told.items() if coarse == most]
+        label = [task, regime, "yes" if interpolation else "no"]
+        rows.append([*label, f"{100 * most:.0f}", named(leaders), *_leaders(found)])
     caption = (
-        f"Runs with a coarse accuracy of at least {SOLVED:.0%} on test problems of twice the "
-        "training size, of all runs; one that broke off counts as a failure. The paper gives no "
-        "rates: in parentheses the coarse accuracy of its best run, in percent. "
-        f"{CHECKPOINT[checkpoint]} {NOT_RUN}"
+        "Coarse accuracy on test problems of twice the training size, in percent, of the best "
+        "machine for each task. "
+        f"{SELECTION} {SUCCESSES} The first three columns of ours are runs with the paper's "
+        f"machine and training. {CHECKPOINT[checkpoint]} {NOT_RUN}"
     )
-    header = ["grid", "regime", "interpolation", "task", *models]
-    return Table("Success rates", caption, header, rows, labels=4)
+    own = ["ours", "our model", "solved"]
+    header = ["task", "regime", "interpolation", "paper", "its model", *own, *KINDS[1:]]
+    return Table("The best machine for each task", caption, header, rows, labels=3)
 
 
-def runs_table(results: Sequence[Result], checkpoint: str) -> Table:
-    """Every run in a line."""
-    rows = []
-    for result in results:
-        found = [result.accuracy.get(multiple) for multiple in (1, 2)]
-        shares = [map(percent, accuracy) if accuracy else [EMPTY] * 2 for accuracy in found]
-        seconds = EMPTY if result.seconds is None else f"{result.seconds:.0f}"
-        rows.append([result.command, result.error or "finished", *chain(*shares), seconds])
-    caption = (
-        "Percent right on test problems of the training size and of twice that. "
-        f"{CHECKPOINT[checkpoint]}"
-    )
-    names = ["fine 1x", "coarse 1x", "fine 2x", "coarse 2x", "seconds"]
-    return Table("Runs", caption, ["command", "status", *names], rows, labels=2)
+def _leaders(results: Sequence[Result]) -> list[str]:
+    """Of the paper's kind the best accuracy, its models and how many succeeded; then the others."""
+    own = of_kind(results, PAPER)
+    scores = {cell.model: found.coarse for cell, found in best(own).items()}
+    models = [model for model, coarse in scores.items() if coarse == max(scores.values())]
+    others = [summed(of_kind(results, kind)) for kind in KINDS[1:]]
+    return [shares(own)[1], named(models), count(own), *others]
 
 
-TABLES: dict[str, Callable[[Sequence[Result], str], Table]] = {
-    "main": main_table,
-    "interpolation": interpolation_table,
-    "success": success_table,
-    "runs": runs_table,
-    "peers": peers_table,
-    "lengths": lengths_table,
-}
+def named(models: Sequence[str]) -> str:
+    """Those that share a place; only how many, if they are many."""
+    return f"{len(models)} models" if len(models) > 2 else ", ".join(models) or EMPTY

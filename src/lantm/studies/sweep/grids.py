@@ -1,6 +1,7 @@
 """Grids: the configs of a sweep, by name or from a file."""
 
 import csv
+import dataclasses
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -11,10 +12,13 @@ from typing import Any, NamedTuple, TypeAlias
 from lantm.errors import require_one_of
 from lantm.machines.models import MODELS, ModelConfig
 from lantm.settings import UNSET, canonical, plain_type, reader, type_hints
+from lantm.studies.entries import paper, parse
+from lantm.studies.results import Row
 from lantm.tasks import TASKS
 from lantm.tasks.chomsky import ChomskyTask
 from lantm.tasks.streams import REGIMES
 from lantm.training.config import TrainConfig, configure
+from lantm.training.kinds import PAPER_MODELS, paper_axes
 
 LIE_MODELS = tuple(name for name, design in MODELS.items() if "space" in design.takes)
 CELL = ("task", "model", "regime")
@@ -22,7 +26,6 @@ with (Path(__file__).parent / "best_hyperparameters.csv").open(newline="") as fi
     BEST = list(csv.DictReader(file))
 """The authors' best settings, a row for each cell, as text."""
 PAPER_TASKS = tuple(dict.fromkeys(row["task"] for row in BEST))
-PAPER_MODELS = tuple(dict.fromkeys(row["model"] for row in BEST))
 
 Settings: TypeAlias = dict[str, Any]
 
@@ -38,9 +41,15 @@ class Grid(NamedTuple):
     models: Sequence[str] = PAPER_MODELS
     regimes: Sequence[str] = tuple(REGIMES)
     seeds: Sequence[int] = (1, 2, 3)
+    select: Callable[[list[TrainConfig], Sequence[Row]], list[TrainConfig]] = lambda runs, rows: (
+        runs
+    )
+    """Of these runs the ones that the results so far ask for."""
 
-    def configs(self, overrides: Settings | None = None) -> list[TrainConfig]:
-        """Every run of the grid once; overrides hold for all of them."""
+    def configs(
+        self, overrides: Settings | None = None, rows: Sequence[Row] = ()
+    ) -> list[TrainConfig]:
+        """Every run of the grid once; overrides hold for all of them, `rows` are results so far."""
         for name in (*CELL, "seed"):
             if name in (overrides or {}):
                 raise ValueError(f"{name} is chosen by a list of its own, not for every run")
@@ -50,7 +59,7 @@ class Grid(NamedTuple):
             for settings in self.settings(*cell)
             for tried in [settings | {"seed": seed} for seed in self.seeds]
         ]
-        return list({config.digest: config for config in found}.values())
+        return self.select(list({config.digest: config for config in found}.values()), rows)
 
 
 def vary(**axes: Iterable[Any]) -> list[Settings]:
@@ -67,21 +76,7 @@ def vary(**axes: Iterable[Any]) -> list[Settings]:
 
 def paper_settings(task: str, model: str, regime: str) -> list[Settings]:
     """The paper's grid (table A.1), the same for every task and regime."""
-    if model == "lstm":
-        rates = [0.2, 0.02, 0.002, 0.0002]
-        return vary(layers=[1, 2, 3, 4], decay_delay=[500, 700], init=["fan_in"], lr=rates)
-    custom: dict[str, dict[str, list[Any]]] = {
-        "ram": {"key_size": [2, 20]},
-        "ram_tape": {"key_size": [2, 20], "sharpen": [False, True]},
-        "slantm": {"space": ["sphere", "bounded_sphere"]},
-        "slantm_s": {"space": ["sphere", "bounded_sphere"]},
-    }
-    return vary(
-        decay_delay=[300, 600],
-        init=["uniform", "fan_in"],
-        lr=[0.01, 0.02, 0.04],
-        **custom.get(model, {}),
-    )
+    return vary(**paper_axes(model))
 
 
 def best_settings(task: str, model: str, regime: str) -> list[Settings]:
@@ -105,6 +100,36 @@ def read_best() -> dict[tuple[str, ...], Settings]:
     }
 
 
+def cell_settings(task: str, model: str, regime: str) -> list[Settings]:
+    """The authors' best setting of a cell of table 1b, and for table A.2, of whose best settings
+    nothing is known, the same with interpolated actions.
+    """
+    plain = best_settings(task, model, regime)
+    mixed = [settings | {"action_interpolation": True} for settings in plain]
+    return plain + mixed if model in LIE_MODELS else plain
+
+
+def behind(configs: list[TrainConfig], rows: Sequence[Row]) -> list[TrainConfig]:
+    """Those of cells whose run with the first seed is more than ten points below the paper's coarse
+    accuracy, or failed. The first seed alone decides, so that a sweep which goes on does not
+    stop at the first success. A cell without that run is left out.
+    """
+    ended = {row["digest"]: row for row in rows}
+
+    def is_behind(config: TrainConfig) -> bool:
+        row = ended.get(dataclasses.replace(config, seed=1).digest)
+        if row is None:
+            return False
+        (result,) = parse([row])
+        told = float(paper()[result.cell].coarse) if result.cell in paper() else 0.0
+        return (float(result.twice.coarse) if result.twice else 0.0) < told - BEHIND
+
+    return [config for config in configs if is_behind(config)]
+
+
+BEHIND = 0.1
+"""How far below the paper's accuracy a run has to be to count as behind."""
+
 PEERS = ("lantm", "lstm", "gru", "ntm", "dnc", "stack_rnn", "tape_rnn", "transformer")
 SUITE = tuple(name for name, task in TASKS.items() if isinstance(task, ChomskyTask))
 
@@ -123,6 +148,19 @@ GRIDS = {
         Grid("paper", "paper", paper_settings),
         Grid("best", "paper", best_settings),
         Grid("default", "default", lambda task, model, regime: [{}]),
+        Grid(
+            "steered",
+            "steered",
+            lambda task, model, regime: [{}],
+            models=("lantm",),
+            regimes=("small",),
+            seeds=tuple(range(1, 11)),
+        ),
+        Grid("cells", "paper", cell_settings, seeds=(1,)),
+        Grid("behind", "paper", cell_settings, models=LIE_MODELS, seeds=(2, 3), select=behind),
+        Grid(
+            "lantm_s", "paper", paper_settings, ("double", "bigram_flip"), ("lantm_s",), ("small",)
+        ),
         Grid("peers", "default", peer_settings, models=PEERS, regimes=["small"]),
         Grid("chomsky", "default", peer_settings, SUITE, PEERS, ["small"]),
     )
@@ -160,7 +198,8 @@ def read_grid(path: Path) -> Grid:
     usual = TrainConfig().flat()
     cell = {name: axes.pop(name, [base.pop(name, usual[name])]) for name in (*CELL, "seed")}
     tried = [base | settings for settings in vary(**axes)]
-    grid = Grid(path.stem, recipe, lambda task, model, regime: tried, *cell.values())
+    tasks, models, regimes, seeds = cell.values()
+    grid = Grid(path.stem, recipe, lambda t, m, r: tried, tasks, models, regimes, seeds)
     grid.configs()  # a value that cannot be is refused here, with the file's name
     return grid
 

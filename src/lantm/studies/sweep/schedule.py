@@ -4,7 +4,7 @@ import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from statistics import mean
+from statistics import median
 from typing import Any
 
 from lantm.interrupts import deferred_signals
@@ -125,7 +125,10 @@ def is_free(run: Run) -> bool:
 
 
 class Rates:
-    """Seconds a batch takes, from runs that have finished: the most similar ones there are."""
+    """Seconds a batch takes, from runs that have finished: the most similar ones there are.
+
+    The median of them, since the seconds of a run that was paused include the pause.
+    """
 
     def __init__(self, rows: Iterable[Row]):
         known: dict[tuple[Any, ...], list[float]] = defaultdict(list)
@@ -134,7 +137,7 @@ class Rates:
                 config = row["config"]
                 for likeness in similar(config["task"], config["model"]):
                     known[likeness].append(row["seconds"] / config["batches"])
-        self.seconds = {likeness: mean(values) for likeness, values in known.items()}
+        self.seconds = {likeness: median(values) for likeness, values in known.items()}
 
     def expect(self, config: TrainConfig, done: int = 0) -> float | None:
         """Seconds until a run is finished; None as long as no run was."""
@@ -143,8 +146,13 @@ class Rates:
                 return self.seconds[likeness] * (config.batches - done)
         return None
 
-    def left(self, sweep: Sweep, slots: int) -> float | None:
-        """Seconds until all runs of a sweep are finished."""
+    def unmeasured(self, sweep: Sweep) -> list[str]:
+        """Models that are waiting and of which no run has finished: others stand in for them."""
+        models = dict.fromkeys(run.config.model.model for run in sweep.waiting)
+        return [model for model in models if (None, model) not in self.seconds]
+
+    def left(self, sweep: Sweep, slots: int = 1) -> float | None:
+        """Seconds until all runs of a sweep are finished, with so many at a time."""
         parts = [self.expect(run.config) for run in sweep.waiting]
         parts += [self.expect(run.config, last_row(run)["batch"]) for run in sweep.running.values()]
         known = [part for part in parts if part is not None]

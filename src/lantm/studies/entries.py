@@ -10,12 +10,18 @@ from typing import Any, NamedTuple
 
 from lantm.errors import require_one_of
 from lantm.machines.seq2seq import Scores
+from lantm.training.evaluation import percent
+from lantm.training.kinds import kind_of
 from lantm.training.lengths import LengthScore, parse_lengths
 from lantm.training.runs import CHECKPOINTS
 
 PAPER_FILE = Path(__file__).parent / "paper.csv"
 """Tables 1b and A.2 of the paper, in percent."""
 INTERPOLATION = "action_interpolation"
+EMPTY = "·"
+"""Where nothing was run."""
+SOLVED = 0.9
+"""The coarse accuracy on twice the training size from which a run is a success."""
 
 
 class Place(NamedTuple):
@@ -27,13 +33,21 @@ class Place(NamedTuple):
     interpolation: bool = False
     """Of actions (appendix B)."""
 
+    @property
+    def row(self) -> tuple[str, str, bool]:
+        """What the cells of all models at one task have in common."""
+        return self.task, self.regime, self.interpolation
+
 
 @dataclass(frozen=True)
 class Result:
     """A run that has ended."""
 
     cell: Place
+    kind: str
+    """Whose machine and training: one of `KINDS`."""
     grid: str
+    seed: int
     command: str
     seconds: float | None
     error: str | None
@@ -52,12 +66,16 @@ class Result:
 
     @property
     def settings(self) -> str:
-        """The command without its seed: what runs of one kind share."""
+        """The command without its seed."""
         return re.sub(r" --seed \d+", "", self.command)
 
     @property
     def twice(self) -> Scores | None:
         return self.accuracy.get(2)
+
+    @property
+    def solved(self) -> bool:
+        return self.twice is not None and bool(self.twice.coarse >= SOLVED)
 
 
 def parse(rows: Iterable[Mapping[str, Any]], checkpoint: str = "best") -> list[Result]:
@@ -73,9 +91,11 @@ def _parse(row: Mapping[str, Any], checkpoint: str) -> Result:
     validation = row.get("validation", {"coarse": -1.0, "fine": -1.0})
     result = Result(
         Place(config["task"], config["model"], config["regime"], bool(config.get(INTERPOLATION))),
+        kind_of(config),
         row["grid"] or "none",
+        config["seed"],
         row["command"],
-        row["seconds"],
+        seconds,
         (row.get("error") or "failed") if failed else None,
         {s["source"]: Scores(s["fine"], s["coarse"]) for s in scores if not failed},
         row.get("parameters"),
@@ -102,6 +122,19 @@ def of_grid(results: Sequence[Result], grid: str) -> list[Result]:
     return [result for result in results if result.grid == grid]
 
 
+def of_kind(results: Iterable[Result], kind: str) -> list[Result]:
+    """Those with that machine and training, which are never mixed with the others."""
+    return [result for result in results if result.kind == kind]
+
+
+def by_cell(results: Iterable[Result]) -> dict[Place, list[Result]]:
+    """The runs of every place that has some."""
+    found: dict[Place, list[Result]] = {}
+    for result in results:
+        found.setdefault(result.cell, []).append(result)
+    return found
+
+
 def best(results: Iterable[Result]) -> dict[Place, Scores]:
     """Of each cell the run with the best test on twice the training size, coarse before fine."""
     found: dict[Place, Scores] = {}
@@ -122,3 +155,25 @@ def paper() -> dict[Place, Scores]:
             )
             for row in csv.DictReader(file)
         }
+
+
+# ---- runs as text
+
+
+def shares(runs: Iterable[Result]) -> list[str]:
+    """Fine and coarse accuracy of the best of them."""
+    found = list(runs)
+    scores = [score for score in [result.twice for result in found] if score is not None]
+    if not scores:
+        return ["failed" if found else EMPTY] * 2
+    return [percent(share) for share in max(scores, key=lambda score: (score.coarse, score.fine))]
+
+
+def count(runs: Sequence[Result]) -> str:
+    """How many succeeded, of how many."""
+    return f"{sum(result.solved for result in runs)} of {len(runs)}" if runs else EMPTY
+
+
+def summed(runs: Sequence[Result]) -> str:
+    """The best coarse accuracy, and how many succeeded."""
+    return f"{shares(runs)[1]} ({count(runs)})" if runs else EMPTY

@@ -1,0 +1,99 @@
+"""Whose machine a run has, and whose training: the paper's or ours, by its settings alone."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from lantm.machines.models import MODELS, ModelConfig
+from lantm.training.config import RECIPES, TrainConfig
+
+PAPER, OUR_TRAINING, OUR_MACHINE = KINDS = ("paper", "our training", "our machine")
+KIND_NAMES = {
+    PAPER: "the paper's machine and training",
+    OUR_TRAINING: "the paper's machine, our training",
+    OUR_MACHINE: "our machine",
+}
+"""In words, for titles."""
+PAPER_MODELS = ("lstm", "ram", "ram_tape", "lantm", "lantm_s", "slantm", "slantm_s")
+SPHERES = ("sphere", "bounded_sphere")
+STARTING_POINTS = frozenset(
+    {
+        *("read_gate_bias", "write_gate_bias", "read_action_gate_bias"),
+        *("write_action_gate_bias", "initial_strength_bias"),
+    }
+)
+"""Settings of a model that say where learnable numbers begin, and so belong to the training."""
+FREE = frozenset(
+    {
+        *("task", "model", "regime", "seed", "action_interpolation", "keep_all"),
+        *("validate_every", "validate_from", "validation_examples", "test_examples"),
+    }
+)
+"""Settings that make neither another machine nor another training."""
+
+
+def paper_axes(model: str) -> dict[str, list[Any]]:
+    """What the paper's grid (table A.1) varies for a model, the same for every task and regime."""
+    if model == "lstm":
+        rates = [0.2, 0.02, 0.002, 0.0002]
+        return {"layers": [1, 2, 3, 4], "decay_delay": [500, 700], "init": ["fan_in"], "lr": rates}
+    own: dict[str, dict[str, list[Any]]] = {
+        "ram": {"key_size": [2, 20]},
+        "ram_tape": {"key_size": [2, 20], "sharpen": [False, True]},
+        "slantm": {"space": [*SPHERES]},
+        "slantm_s": {"space": [*SPHERES]},
+    }
+    return {
+        "decay_delay": [300, 600],
+        "init": ["uniform", "fan_in"],
+        "lr": [0.01, 0.02, 0.04],
+        **own.get(model, {}),
+    }
+
+
+def kind_of(settings: Mapping[str, Any]) -> str:
+    """One of `KINDS`, from the settings of a run by name (`TrainConfig.flat`).
+
+    The paper's machine is one of its seven models at its sizes; the paper's training is a point of
+    its grid, with any seed. What a run from before a setting was there does not say is neutral.
+
+    >>> from lantm.training.config import configure
+    >>> kind_of(configure("paper", task="reverse", model="slantm", lr=0.02).flat())
+    'paper'
+    >>> kind_of(configure("paper", lr=0.03).flat())
+    'our training'
+    >>> kind_of(configure("paper", output="nonlinear").flat())
+    'our machine'
+    """
+    if settings["model"] not in PAPER_MODELS:
+        return OUR_MACHINE
+    axes = paper_axes(settings["model"])
+    other = {
+        name
+        for name, neutral in neutral_settings().items()
+        if name not in FREE
+        and _chosen(settings, name, neutral)
+        not in axes.get(name, [RECIPES["paper"].get(name, neutral)])
+    }
+    if other & (model_fields() - STARTING_POINTS):
+        return OUR_MACHINE
+    return OUR_TRAINING if other else PAPER
+
+
+def _chosen(settings: Mapping[str, Any], name: str, neutral: Any) -> Any:
+    """A setting; what the model's name stands for counts as not given, if the grid says no more."""
+    value, axes = settings.get(name, neutral), paper_axes(settings["model"])
+    standing = MODELS[settings["model"]].stands_for.get(name)
+    if value in (None, standing):
+        return standing if name in axes else None
+    return value
+
+
+def neutral_settings() -> dict[str, Any]:
+    """The default of every field of `TrainConfig` and of its model."""
+    fields = [*dataclasses.fields(TrainConfig), *dataclasses.fields(ModelConfig)]
+    return {field.name: field.default for field in fields if field.name != "model"}
+
+
+def model_fields() -> set[str]:
+    return {field.name for field in dataclasses.fields(ModelConfig)} - {"model"}
