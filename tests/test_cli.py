@@ -367,7 +367,7 @@ def test_an_own_task_and_key_space(options, capsys, tmp_path):
     assert cli.main(["train", "negative", "--space=ring", *options, *own]) == 0
     run = run_directory(capsys.readouterr().out)
     assert cli.main(["eval", str(run.path), *own, "--examples=32", "--json"]) == 0
-    assert [row["source"] for row in json.loads(capsys.readouterr().out)] == [1, 2, 1, 2]
+    assert [row["source"] for row in json.loads(capsys.readouterr().out)] == [1, 2, 4, 10] * 2
     del lantm.TASKS["negative"], lantm.SPACES["ring"]
     told = refused(capsys, "eval", str(run.path))
     assert "task must be one of copy, " in told

@@ -188,7 +188,7 @@ def test_going_back_by_hand():
     assert not is_lost(kept._replace(mean=jnp.array(0.55)))
     lost = kept._replace(mean=jnp.array(0.53), noise=jnp.array(0.7))
     assert is_lost(lost)
-    back = gone_back(lost, lost.kept)
+    back = gone_back(lost, lost.kept.noise)
     assert np.allclose([back.mean, back.rate, back.noise], [0.9, 0.5, 0.2])
 
 
@@ -376,6 +376,27 @@ def test_noise_and_rate_reach_the_update(tiny, tmp_path):
     assert np.allclose(steps[3], steps[0] / 2, rtol=1e-9)
 
 
+def test_noise_is_spread_over_a_batch(tiny, tmp_path, monkeypatch):
+    """From none for the first problem to the largest for the last."""
+
+    def sums(logits, *_):
+        return lantm.Scores(jnp.sum(logits[0]), jnp.sum(logits[-1]))
+
+    monkeypatch.setattr("lantm.training.updates.score", sums)
+    trainer = Trainer(lantm.Run.create(tiny(noise=1.0, seed=8), tmp_path))
+    before = trainer.state
+
+    def logits_of_first_and_last(noise):
+        steering = before.steering._replace(noise=jnp.array(noise))
+        trainer.state = before._replace(steering=steering)
+        trainer.step(0)
+        return trainer.state.tally[1:3]
+
+    still, shaken = map(logits_of_first_and_last, (0.0, 0.5))
+    assert np.isclose(still[0], shaken[0], rtol=1e-12)
+    assert not np.isclose(still[1], shaken[1], rtol=1e-3)
+
+
 def test_going_back_brings_the_kept_weights(tiny, tmp_path):
     trainer = Trainer(lantm.Run.create(tiny(go_back=True, seed=3), tmp_path))
     first = trainer.state.average
@@ -397,6 +418,33 @@ def scores_of(monkeypatch, by_call):
         return lantm.Evaluation(32, coarse, coarse)
 
     monkeypatch.setattr(training, "evaluate_batches", fake)
+
+
+def test_a_validation_far_below_the_best_goes_back_to_its_weights(tiny, tmp_path, monkeypatch):
+    scores_of(monkeypatch, [0.8, 0.71, 0.69])
+    config = tiny(go_back=True, rate_by="performance", validate_every=1, validate_from=1, seed=3)
+    run = lantm.Run.create(config, tmp_path)
+    trainer, rows = Trainer(run), []
+    for done in (1, 2, 3):
+        trainer.step(done - 1)
+        rows.append(trainer.log(done))
+        if done == 1:
+            best = trainer.state.average
+    assert ["gone_back" in row for row in rows] == [False, False, True]
+    for tree in (trainer.state.parameters, trainer.state.average):
+        assert eqx.tree_equal(tree, best)
+    assert np.isclose(trainer.state.steering.rate, 0.5)
+    assert eqx.tree_equal(run.machine("last"), run.machine("best"))
+
+
+def test_without_going_back_nothing_is_brought_back(tiny, tmp_path, monkeypatch):
+    scores_of(monkeypatch, [0.8, 0.1])
+    config = tiny(rate_by="performance", validate_every=1, validate_from=1, seed=3)
+    trainer = Trainer(lantm.Run.create(config, tmp_path))
+    for done in (1, 2):
+        trainer.step(done - 1)
+        row = trainer.log(done)
+    assert "gone_back" not in row
 
 
 def test_a_solved_run_ends_and_says_so(tiny, tmp_path, monkeypatch):
@@ -519,6 +567,8 @@ def test_saved_is_that_of_the_newest_start(tiny, tmp_path):
 def test_the_page_has_every_setting_and_the_recipe():
     page = (ROOT / "docs" / "learning.md").read_text()
     names = [
+        "homing",
+        "feeling",
         "growth-by",
         "noise",
         "rate-by",
