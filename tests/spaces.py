@@ -5,6 +5,7 @@ from functools import lru_cache
 import jax
 
 import lantm
+from lantm.training.kinds import PAPER_MODELS
 from own_space import Turntable
 
 ALL_SPACES: dict[str, lantm.KeySpace] = {
@@ -23,7 +24,7 @@ LIE = tuple(name for name, design in lantm.MODELS.items() if "space" in design.t
 """The models that take a key space."""
 
 VARIANTS: dict[str, dict[str, object]] = {
-    **{name: {"model": name} for name in lantm.MODELS},
+    **{name: {"model": name} for name in PAPER_MODELS},
     "lstm": {"model": "lstm", "layers": 2},
     "ram": {"model": "ram", "key_size": KEYS, "sharpen": True},
     "ram_tape": {"model": "ram_tape", "key_size": KEYS},

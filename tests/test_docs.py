@@ -61,7 +61,10 @@ def test_links_point_at_files(page):
 
 @pytest.mark.parametrize(
     "command",
-    ["train", "sweep", "eval", "data", "zoo", "figure", "animate", "bench", "explore", "report"],
+    [
+        *("train", "sweep", "eval", "data", "zoo", "figure", "animate", "bench", "explore"),
+        *("report", "compare"),
+    ],
 )
 def test_options_of_commands_exist(command, capsys):
     """Every option that a page gives to a command is one that the command has."""
@@ -73,9 +76,9 @@ def test_options_of_commands_exist(command, capsys):
     assert [o for line in used for o in re.findall(r"--[a-z][a-z-]*", line) if o not in known] == []
 
 
-def test_the_readme_has_every_task_with_its_example_and_sizes():
-    readme = (ROOT / "README.md").read_text()
-    rows = re.findall(r"^\| `(\w+)` \| `([^`]+)`.* \| (\d+) to (\d+) ", readme, re.M)
+def test_the_pages_have_every_task_with_its_example_and_sizes():
+    pages = "".join((ROOT / page).read_text() for page in ("README.md", "docs/peers.md"))
+    rows = re.findall(r"^\| `(\w+)` \| `([^`]+)`.* \| (\d+) to (\d+) ", pages, re.M)
     own = [task for task in lantm.TASKS.values() if type(task).__module__.startswith("lantm.")]
     examples = [re.findall(r"'(.*)'", task.__doc__)[0] for task in own]
     assert rows == [

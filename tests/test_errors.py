@@ -38,7 +38,7 @@ def cell(name):
 WHOLE = "must be a whole number of at least 1, got"
 LIE = "is only for lantm, lantm_s, slantm, slantm_s; got"
 RAM = "is only for ram, ram_tape; got"
-NAMES = "lstm, ram, ram_tape, lantm, lantm_s, slantm, slantm_s"
+NAMES = ", ".join(lantm.MODELS)
 
 BAD_ARGUMENTS = {
     **{f"Plane({n})": (lambda n=n: Plane(n), f"key_size {WHOLE} {n}") for n in (0, -1, 2.5, True)},
@@ -88,7 +88,7 @@ BAD_ARGUMENTS = {
     ),
     "lstm's heads": (
         lambda: ModelConfig("lstm", read_heads=2),
-        f"read_heads {LIE} 2 for lstm",
+        "read_heads is only for lantm, lantm_s, slantm, slantm_s, ntm, dnc; got 2 for lstm",
     ),
     "input size": (lambda: lantm.LSTMCell(0, OUTPUTS, key=KEY), f"input_size {WHOLE} 0"),
     "output size": (lambda: lantm.LSTMCell(INPUTS, 0, key=KEY), f"output_size {WHOLE} 0"),

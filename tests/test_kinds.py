@@ -3,13 +3,17 @@
 import pytest
 
 from lantm.machines.models import MODELS
+from lantm.studies.entries import paper
 from lantm.training.config import configure
 from lantm.training.kinds import FREE, PAPER_MODELS, kind_of, neutral_settings
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_papers_models_are_all_known(model):
-    assert model in PAPER_MODELS
+def test_a_model_is_the_papers_or_another_machine(model):
+    assert (model in PAPER_MODELS) == (model in {cell.model for cell in paper()})
+    settings = {"lr": 0.02, "decay_delay": 500} if model == "lstm" else {}
+    kind = kind_of(configure("paper", model=model, **settings).flat())
+    assert kind == ("paper" if model in PAPER_MODELS else "our machine")
 
 
 @pytest.mark.parametrize(

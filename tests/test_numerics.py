@@ -8,6 +8,7 @@ import pytest
 
 import lantm
 from lantm.memory.weighting import softmax, strengthen, to_weights
+from lantm.training.kinds import PAPER_MODELS
 from spaces import ALL_SPACES, BATCH, OUTPUTS, TIME, VARIANTS, machine
 
 PRECISIONS = ("float32", "float64")
@@ -180,7 +181,7 @@ FAR_SPACES = ("hyperbolic", "heisenberg", "rigid3", "quaternions*torus")
 
 
 # The scope keeps the tests of a model together: each process compiles its models only.
-@pytest.mark.parametrize("name", [*lantm.MODELS, "slantm_bounded", *FAR_SPACES], scope="module")
+@pytest.mark.parametrize("name", [*PAPER_MODELS, "slantm_bounded", *FAR_SPACES], scope="module")
 @pytest.mark.parametrize("scale", [1, 10])
 def test_machines(name, scale):
     """Answers, loss and gradients, in single precision, of sequences of every length from one."""

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from lantm import cli
+from lantm.machines.models import ModelConfig
 from lantm.studies.entries import Place, Scores
 from lantm.studies.report import (
     FORMATS,
@@ -23,11 +24,13 @@ from lantm.studies.report import (
     paper,
     parse,
     picture_digest,
+    source_of,
     summary,
     update_page,
 )
 from lantm.studies.report.heatmap import differences
-from lantm.studies.results import read_results
+from lantm.studies.results import count_parameters, read_results
+from lantm.studies.sweep.grids import PEERS
 from lantm.training.config import configure
 from test_cli import assert_picture, refused
 
@@ -349,6 +352,16 @@ def test_a_folder_is_made_anew(results, tmp_path, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 1 + len(PICTURES)
 
 
+@pytest.mark.parametrize("path", ["docs", "docs/other.md"])
+def test_a_page_of_other_results_says_so(path, results, tmp_path):
+    results.with_name("other.jsonl").write_text(json.dumps(ROWS[0]) + "\n")
+    page = tmp_path / "docs" / "other.md"
+    page.parent.mkdir()
+    page.write_text("<!-- results other.jsonl -->\n<!-- report runs -->\n<!-- end -->\n")
+    assert cli.main(["report", "--update", path]) == 0
+    assert FORMATS["markdown"](table("runs", ROWS[:1])) in page.read_text()
+
+
 def test_a_page_with_the_runs_of_one_grid(results, tmp_path):
     page = tmp_path / "page.md"
     page.write_text("<!-- report runs none -->\n<!-- end -->\n")
@@ -370,6 +383,7 @@ def test_a_page_with_the_runs_of_one_grid(results, tmp_path):
         ("--update wrong.md --table main", "--update makes what its page asks for; got --table"),
         ("--update wrong.md", "got 'mian' (did you mean 'main'?)"),
         ("--update other.md", "got 'bets' (did you mean 'best'?)"),
+        ("--update lost.md", "cannot use results/lost.jsonl: No such file or directory"),
         ("--out no/x", "cannot use no/x: No such file or directory"),
         ("text.jsonl", "text.jsonl, line 1 is no result"),
         ("part.jsonl", "part.jsonl, line 1 is no result: a row must have a grid"),
@@ -383,6 +397,9 @@ def test_mistakes_get_one_line(results, options, said, capsys, tmp_path):
         "<!-- report main -->\nkeep this\n<!-- report runs -->\n<!-- end -->\n"
     )
     (tmp_path / "other.md").write_text("<!-- report main bets -->\n<!-- end -->\n")
+    (tmp_path / "lost.md").write_text(
+        "<!-- results lost.jsonl -->\n<!-- report main -->\n<!-- end -->\n"
+    )
     (tmp_path / "text.jsonl").write_text("{\n")
     known = {name: row("1", 1.0)[name] for name in ("digest", "config", "status")}
     (tmp_path / "part.jsonl").write_text(json.dumps(known) + "\n")
@@ -409,9 +426,23 @@ def test_pages_have_what_the_results_give():
     pages = [page for page in pages if "<!-- report" in page]
     asked = re.findall(r"<!-- report (\w+)", "".join(pages))
     assert sorted(asked) == sorted([*TABLES, "summary"])
-    results = parse(read_results(ROOT / "results/results.jsonl"))
     for page in pages:
+        results = parse(read_results(source_of(page, ROOT / "results/results.jsonl")))
         assert update_page(page, results, "best") == page, "lantm report --update docs"
+
+
+def test_the_page_of_peers_has_their_results():
+    page = (ROOT / "docs/peers.md").read_text()
+    assert set(re.findall(r"<!-- report (\w+)", page)) == {"peers", "lengths"}
+    assert source_of(page, ROOT / "results/results.jsonl") == ROOT / "results/peers.jsonl"
+
+
+def test_the_page_of_peers_counts_their_parameters():
+    page = (ROOT / "docs/peers.md").read_text()
+    counts = re.findall(r"^\| `(\w+)` \| .* \| (\d+) \|$", page, re.M)
+    assert [name for name, _ in counts] == list(PEERS)
+    for name, count in counts:
+        assert count_parameters(ModelConfig(model=name), "copy") == int(count), name
 
 
 @pytest.mark.parametrize("name", PICTURES)

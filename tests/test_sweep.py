@@ -23,6 +23,7 @@ from lantm.studies.sweep import schedule
 from lantm.studies.sweep.engines import Local
 from lantm.studies.sweep.grids import (
     GRIDS,
+    PAPER_MODELS,
     PAPER_TASKS,
     find_grid,
     paper_settings,
@@ -125,7 +126,7 @@ def test_every_best_setting_is_in_the_papers_grid():
     assert set(read_best()) == {
         (task, model, regime)
         for task in PAPER_TASKS
-        for model in lantm.MODELS
+        for model in PAPER_MODELS
         for regime in ("small", "large")
     }
     assert all(settings in paper_settings(*cell) for cell, settings in read_best().items())
@@ -233,7 +234,11 @@ def test_bad_grid_files(text, said, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("sweep", "grid must be given: paper, best, default, cells, behind, lantm_s, or a file"),
+        (
+            "sweep",
+            "grid must be given: paper, best, default, steered, cells, behind, lantm_s, peers, "
+            "chomsky, or a file",
+        ),
         ("sweep bset", "did you mean 'best'?"),
         ("sweep none.toml", "cannot use none.toml: No such file"),
         ("sweep best --tasks cpoy", "did you mean 'copy'?"),

@@ -13,7 +13,15 @@ from lantm.machines.models import (
     build_machine,
     with_memory,
 )
-from lantm.machines.seq2seq import Machine, MachineTrace, Scores, answer_loss, score
+from lantm.machines.peers import DNCCell, NTMCell, StackCell, TapeCell, Transformer
+from lantm.machines.seq2seq import (
+    Machine,
+    MachineTrace,
+    Scores,
+    SequenceModel,
+    answer_loss,
+    score,
+)
 from lantm.machines.straight import straighten
 from lantm.memory import WEIGHTINGS, InversePower, InverseSquare, Memory, Softmax, Weighting
 from lantm.parts import (
@@ -55,6 +63,7 @@ from lantm.tasks import TASKS, Batch, Task, Vocabulary
 from lantm.training.checkpoints import load_tree, save_tree
 from lantm.training.config import RECIPES, TrainConfig, configure
 from lantm.training.evaluation import Evaluation, evaluate_batches
+from lantm.training.lengths import LengthScore, evaluate_lengths
 from lantm.training.optimiser import rmsprop
 from lantm.training.runs import Run, Score, evaluate
 from lantm.training.trainer import train
@@ -75,6 +84,7 @@ __all__ = [
     "Batch",
     "Cell",
     "Chart",
+    "DNCCell",
     "Design",
     "EmbeddedKeySpace",
     "Evaluation",
@@ -88,6 +98,7 @@ __all__ = [
     "KeySpace",
     "LSTMCell",
     "Layer",
+    "LengthScore",
     "LieAccess",
     "Machine",
     "MachineTrace",
@@ -95,6 +106,7 @@ __all__ = [
     "MemoryCell",
     "MemoryLayer",
     "ModelConfig",
+    "NTMCell",
     "Output",
     "Paced",
     "Plane",
@@ -108,13 +120,17 @@ __all__ = [
     "Run",
     "Score",
     "Scores",
+    "SequenceModel",
     "Softmax",
     "Sphere",
     "Sphere3",
+    "StackCell",
+    "TapeCell",
     "Task",
     "Torus",
     "Trace",
     "TrainConfig",
+    "Transformer",
     "Vocabulary",
     "Weighting",
     "answer_loss",
@@ -123,6 +139,7 @@ __all__ = [
     "configure",
     "evaluate",
     "evaluate_batches",
+    "evaluate_lengths",
     "find_space",
     "init_states",
     "load_tree",

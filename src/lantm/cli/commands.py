@@ -23,6 +23,7 @@ MODULES = {
     "animate": "figure",
     "bench": "bench",
     "report": "report",
+    "compare": "compare",
 }
 """The module of every command; a command starts without the libraries of the others."""
 

@@ -1,7 +1,9 @@
 """lantm eval | data | zoo"""
 
 import argparse
+import dataclasses
 import json
+from statistics import fmean
 
 from rich.table import Table
 
@@ -19,6 +21,7 @@ from lantm.tasks.streams import (
 from lantm.tasks.textfile import write_batches
 from lantm.training.evaluation import percent
 from lantm.training.kinds import KIND_NAMES, kind_of
+from lantm.training.lengths import evaluate_lengths, save_lengths
 from lantm.training.runs import Run, evaluate, zoo_names
 
 
@@ -31,6 +34,17 @@ def add(command: Add) -> None:
     test.add_argument(
         "--examples", type=int, help="problems a multiple [3200; beyond 2x fewer, if they are long]"
     )
+    test.add_argument(
+        "--lengths",
+        metavar="FROM:TO[:STEP]",
+        type=size_range,
+        help="instead: symbols right at each of these sizes, and on average over them",
+    )
+    test.add_argument("--each", type=int, help="with --lengths: problems of a size [32]")
+    test.add_argument(
+        "--save", action="store_true", help="with --lengths: keep them in the run, for compare"
+    )
+    test.add_argument("--slots", type=int, help="another size of an ntm's, dnc's, ... memory")
     test.add_argument("--by-length", action="store_true", help="also for each answer length")
     test.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
 
@@ -49,14 +63,35 @@ def add(command: Add) -> None:
     command("zoo", run_zoo, "list the ready-trained machines")
 
 
+def size_range(text: str) -> range:
+    """Sizes from the first to the last, both included.
+
+    >>> size_range("41:500"), size_range("1:9:4")
+    (range(41, 501), range(1, 10, 4))
+    """
+    first, last, step = (*map(int, text.split(":")), 1)[:3]
+    if not 1 <= first <= last or step < 1:
+        raise argparse.ArgumentTypeError(f"{text} must be FROM:TO or FROM:TO:STEP, upwards from 1")
+    return range(first, last + 1, step)
+
+
 def run_eval(found: argparse.Namespace) -> int:
     run = Run.open(found.run)
+    if found.lengths:
+        return run_lengths(run, found)
+    if found.each is not None or found.save:
+        raise ValueError("--each and --save are only for --lengths")
     multiples = found.multiples or ([] if found.data else [1, 2, *far_multiples(run.task)])
     for multiple in multiples:
         if multiple < 1:
             raise ValueError(f"multiples must be whole numbers of at least 1, got {multiple}")
     scores = evaluate(
-        run, multiples, found.data, checkpoints=found.checkpoint, examples=found.examples
+        run,
+        multiples,
+        found.data,
+        checkpoints=found.checkpoint,
+        examples=found.examples,
+        slots=found.slots,
     )
     rows = [score.to_dict() for score in scores]
     if found.json:
@@ -71,6 +106,31 @@ def run_eval(found: argparse.Namespace) -> int:
         for length, part in parts.items():
             shares = map(percent, accuracies(part))
             table.add_row(row["checkpoint"], source, str(length), str(part["examples"]), *shares)
+    show_table(make_console(), table)
+    return 0
+
+
+def run_lengths(run: Run, found: argparse.Namespace) -> int:
+    """Scores by size, and their averages, in which every size counts alike."""
+    if found.multiples or found.data or found.examples is not None:
+        raise ValueError("--lengths takes no --multiples, --data or --examples, but --each")
+    table = Table("checkpoint", "size", "examples", "fine", "coarse")
+    told = []
+    for checkpoint in found.checkpoint or ["best"]:
+        scores = evaluate_lengths(
+            run, found.lengths, checkpoint=checkpoint, each=found.each or 32, slots=found.slots
+        )
+        if found.save:
+            save_lengths(run, scores)
+        told += scores
+        sizes = f"{found.lengths[0]} to {found.lengths[-1]}"
+        means = fmean(s.fine for s in scores), fmean(s.coarse for s in scores)
+        parts = [(str(s.size), s.examples, s.fine, s.coarse) for s in scores if found.by_length]
+        for size, examples, *shares in [(sizes, sum(s.examples for s in scores), *means), *parts]:
+            table.add_row(checkpoint, size, str(examples), *map(percent, shares))
+    if found.json:
+        print(json.dumps([dataclasses.asdict(score) for score in told], indent=2))
+        return 0
     show_table(make_console(), table)
     return 0
 

@@ -14,8 +14,7 @@ from lantm.studies.report import (
     parse,
     save_picture,
     summary,
-    update_folder,
-    update_page,
+    update_pages,
 )
 from lantm.studies.results import read_results
 
@@ -42,7 +41,7 @@ def add(command: Add) -> None:
         "--update",
         metavar="PATH",
         help="make what a page has of results anew instead of showing a table; of a folder all "
-        "pages and the pictures",
+        "pages and the pictures; a page may name another file, beside that of the results",
     )
 
 
@@ -62,15 +61,8 @@ def run_report(found: argparse.Namespace) -> int:
         save_picture(PICTURES[name](results), picture)
         print(f"{name}: {picture}")
     if found.update:
-        path = Path(found.update)
-        if path.is_dir():
-            for made in update_folder(path, results, found.checkpoint):
-                print(f"made: {made}")
-        else:
-            path.write_text(
-                update_page(path.read_text("utf-8"), results, found.checkpoint), "utf-8"
-            )
-            print(f"made: {path}")
+        for made in update_pages(Path(found.update), Path(found.results), found.checkpoint):
+            print(f"made: {made}")
         return 0
     if table == SUMMARY:
         text = summary(results, found.checkpoint)

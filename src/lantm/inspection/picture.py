@@ -2,7 +2,7 @@
 
 import equinox as eqx
 
-from lantm.machines.seq2seq import Machine, MachineTrace, Tokens
+from lantm.machines.seq2seq import MachineTrace, SequenceModel, Tokens
 from lantm.spaces import Chart
 from lantm.spaces.chart import COMPONENT, numbered, principal_components
 
@@ -19,6 +19,6 @@ def flatten(chart: Chart) -> Chart:
 
 
 @eqx.filter_jit
-def trace_machine(machine: Machine, inputs: Tokens, steps: int) -> MachineTrace:
+def trace_machine(machine: SequenceModel, inputs: Tokens, steps: int) -> MachineTrace:
     """Compiled once for all checkpoints of a run."""
     return machine.trace(inputs, steps)

@@ -1,4 +1,6 @@
-"""Machines by name: the seven of the paper (section 5, models and baselines), and users' own."""
+"""Machines by name: the seven of the paper (section 5, models and baselines), their peers from
+other papers, and users' own.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +13,8 @@ from lantm.errors import require_one_of, require_positive
 from lantm.machines.cell import Cell
 from lantm.machines.lstm_cell import LSTMCell
 from lantm.machines.memory_cell import MemoryCell
-from lantm.machines.seq2seq import Machine
+from lantm.machines.peers import DNCCell, NTMCell, StackCell, TapeCell, Transformer
+from lantm.machines.seq2seq import Machine, SequenceModel
 from lantm.memory import WEIGHTINGS
 from lantm.parts import CONTROLLERS, GATES, OUTPUTS, Access, Gate, Head, LieAccess, RandomAccess
 from lantm.spaces import find_space
@@ -23,15 +26,17 @@ class ModelConfig:
     """A machine's design and sizes; the defaults are the paper's (section 5, appendix A)."""
 
     model: str = "lantm"
-    """lstm, ram, ram_tape, lantm, lantm_s, slantm or slantm_s."""
+    """lstm, ram, ram_tape, lantm, lantm_s, slantm or slantm_s; from other papers: gru, ntm, dnc,
+    stack_rnn, tape_rnn or transformer."""
     space: str | None = None
     """Another key space for a Lie-access model: plane, sphere, circle, rigid, line*circle, ..."""
     hidden_size: int | None = None
-    """Cells of each layer of the controller; 256 for lstm and 50 for the others if not given."""
+    """Cells of each layer of the controller; 256 for lstm and gru and 50 for the others if not
+    given. Of transformer: numbers for each symbol, 64 if not given."""
     layers: int = 1
     """Layers of the controller, 1 to 4 in the paper's grid for lstm."""
     embedding_size: int | None = None
-    """Numbers for each input symbol; 128 for lstm and 14 for the others if not given."""
+    """Numbers for each input symbol; 128 for lstm and gru and 14 for the others if not given."""
     memory_width: int = 20
     """Numbers in a memory's value."""
     key_size: int | None = None
@@ -57,9 +62,9 @@ class ModelConfig:
     output: str = "linear"
     """linear: the paper's; nonlinear: with a layer that sees state and readings together."""
     read_heads: int = 1
-    """Of a Lie-access model."""
+    """Of a Lie-access model, ntm or dnc."""
     write_heads: int = 1
-    """Likewise; each writes a memory at every step."""
+    """Of a Lie-access model; each writes a memory at every step."""
     gate: str = "sigmoid"
     """Of random access. sigmoid: the paper's; cut_off: one that can be shut for good."""
     anchored: bool = False
@@ -74,13 +79,18 @@ class ModelConfig:
     """Random access leads heads back to where they began, not to places that are emitted."""
     memories: int = 1
     """Of a Lie-access model; each has as many heads of its own as are asked for."""
+    slots: int | None = None
+    """Memories of ntm and dnc, depth of stack_rnn, cells of tape_rnn: however long the problem is.
+    If not given 128, and 64 for dnc."""
+    blocks: int | None = None
+    """Of the encoder of transformer, and of its decoder; 3 if not given."""
 
     def __post_init__(self) -> None:
         require_one_of("model", self.model, MODELS)
         require_one_of("controller", self.controller, CONTROLLERS)
         require_one_of("output", self.output, OUTPUTS)
         sizes = ("layers", "memory_width", "read_heads", "write_heads", "memories")
-        optional = ("hidden_size", "embedding_size", "key_size")
+        optional = ("hidden_size", "embedding_size", "key_size", "slots", "blocks")
         for name in (*sizes, *(name for name in optional if getattr(self, name) is not None)):
             require_positive(**{name: getattr(self, name)})
         for name, neutral in OWN_SETTINGS.items():
@@ -90,6 +100,9 @@ class ModelConfig:
                     f"{name} is only for {', '.join(takers)}; "
                     f"got {getattr(self, name)!r} for {self.model}"
                 )
+        own = MODELS[self.model].controller
+        if own is not None and self.controller not in ("lstm", own):
+            raise ValueError(f"controller of {self.model} is {own}, got {self.controller!r}")
         if not 0 <= self.strength_floor <= 1:
             raise ValueError(f"strength_floor must be from 0 to 1, got {self.strength_floor!r}")
         require_one_of("gate", self.gate, GATES)
@@ -103,27 +116,44 @@ class ModelConfig:
         value = getattr(self, name)
         return MODELS[self.model].stands_for.get(name) if value is None else value
 
+    @property
+    def driver(self) -> str:
+        """The controller that the model has."""
+        return MODELS[self.model].controller or self.controller
+
 
 Build: TypeAlias = Callable[[ModelConfig, int, int, PRNGKeyArray], Cell]
+BuildModel: TypeAlias = Callable[[ModelConfig, Vocabulary, PRNGKeyArray], SequenceModel]
 
 
 @dataclass(frozen=True)
 class Design:
     """What a model's name stands for."""
 
-    build: Build
+    build: Build | None
     """Makes its cell: from the config, the sizes of input and output, and a random key."""
     stands_for: Mapping[str, Any] = field(default_factory=dict)
     """Settings that a config need not give."""
     takes: frozenset[str] = frozenset()
     """Those of `OWN_SETTINGS` that mean something to it."""
+    controller: str | None = None
+    """The one it always has, or `none`; if not given, the config's."""
+    build_model: BuildModel | None = None
+    """Instead of `build`, where there is no cell: makes what answers tokens with logits."""
+    noisy: bool = True
+    """Whether noise can be put on its controller while it learns."""
 
 
 # ---- cells
 
 
-def build_machine(config: ModelConfig, vocabulary: Vocabulary, *, key: PRNGKeyArray) -> Machine:
+def build_machine(
+    config: ModelConfig, vocabulary: Vocabulary, *, key: PRNGKeyArray
+) -> SequenceModel:
     """A machine for tokens, with fresh parameters."""
+    build_model = MODELS[config.model].build_model
+    if build_model is not None:
+        return build_model(config, vocabulary, key)
     cell_key, embedding_key = jax.random.split(key)
     cell = build_cell(config, config.chosen("embedding_size"), vocabulary.size, key=cell_key)
     return Machine(vocabulary, cell, key=embedding_key)
@@ -133,14 +163,42 @@ def build_cell(
     config: ModelConfig, input_size: int, output_size: int, *, key: PRNGKeyArray
 ) -> Cell:
     """The machine's cell on its own, for continuous inputs."""
-    return MODELS[config.model].build(config, input_size, output_size, key)
+    build = MODELS[config.model].build
+    if build is None:
+        raise ValueError(f"model must be one that has a cell, got {config.model}")
+    return build(config, input_size, output_size, key)
 
 
 def build_lstm(
     config: ModelConfig, input_size: int, output_size: int, key: PRNGKeyArray
 ) -> LSTMCell:
-    hidden_size, make = config.chosen("hidden_size"), CONTROLLERS[config.controller]
+    hidden_size, make = config.chosen("hidden_size"), CONTROLLERS[config.driver]
     return LSTMCell(input_size, output_size, hidden_size, config.layers, controller=make, key=key)
+
+
+def build_transformer(
+    config: ModelConfig, vocabulary: Vocabulary, key: PRNGKeyArray
+) -> Transformer:
+    return Transformer(vocabulary, config.chosen("hidden_size"), config.chosen("blocks"), key=key)
+
+
+def with_slots(make: Callable[..., Cell], *settings: str) -> Build:
+    """What makes cells of peers with a memory of fixed size; they may take further settings."""
+
+    def build(config: ModelConfig, input_size: int, output_size: int, key: PRNGKeyArray) -> Cell:
+        return make(
+            input_size,
+            output_size,
+            config.chosen("slots"),
+            config.memory_width,
+            *(config.chosen(name) for name in settings),
+            hidden_size=config.chosen("hidden_size"),
+            layers=config.layers,
+            controller=CONTROLLERS[config.driver],
+            key=key,
+        )
+
+    return build
 
 
 def with_memory(
@@ -235,6 +293,8 @@ OWN_SETTINGS: dict[str, Any] = {
     "feeling": False,
     "strength_floor": 0.0,
     "memories": 1,
+    "slots": None,
+    "blocks": None,
 }
 """Settings that only some models take, with the values that say nothing."""
 
@@ -255,13 +315,35 @@ def lie_model(space: str, weighting: str) -> Design:
 
 RAM = Design(with_memory(build_random_access, gated_output=False), SIZES | {"key_size": 20}, RANDOM)
 
+
+def slot_model(make: Callable[..., Cell], slots: int, *settings: str) -> Design:
+    """A peer with a memory of fixed size."""
+    takes = frozenset({"slots", *settings})
+    return Design(with_slots(make, *settings), SIZES | {"slots": slots}, takes, noisy=False)
+
+
+WIDE = {"hidden_size": 256, "embedding_size": 128}
+
 MODELS: dict[str, Design] = {
-    "lstm": Design(build_lstm, {"hidden_size": 256, "embedding_size": 128}),
+    "lstm": Design(build_lstm, WIDE),
     "ram": RAM,
     "ram_tape": RAM,
     "lantm": lie_model("plane", "inverse_square"),
     "lantm_s": lie_model("plane", "softmax"),
     "slantm": lie_model("sphere", "inverse_square"),
     "slantm_s": lie_model("sphere", "softmax"),
+    "gru": Design(build_lstm, WIDE, controller="gru"),
+    "ntm": slot_model(NTMCell, 128, "read_heads"),
+    "dnc": slot_model(DNCCell, 64, "read_heads"),
+    "stack_rnn": slot_model(StackCell, 128),
+    "tape_rnn": slot_model(TapeCell, 128),
+    "transformer": Design(
+        None,
+        {"hidden_size": 64, "blocks": 3},
+        frozenset({"blocks"}),
+        controller="none",
+        build_model=build_transformer,
+        noisy=False,
+    ),
 }
 """Every model by name."""

@@ -1,5 +1,7 @@
 """Tokens in, tokens out: encode with writing, then decode without feedback (paper, section 5)."""
 
+import abc
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
@@ -12,7 +14,9 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from lantm.errors import require_lengths, require_positive, require_shape
 from lantm.machines.cell import Cell, checked, states_for
+from lantm.memory import Memory
 from lantm.parts import Trace
+from lantm.spaces import Chart, coordinates
 from lantm.tasks import Vocabulary
 from lantm.unrolling.scan import Lengths, Noise, State, unroll_traced
 
@@ -27,7 +31,65 @@ class MachineTrace(NamedTuple):
     logits: Float[Array, "batch steps vocabulary"]
 
 
-class Machine(eqx.Module):
+class SequenceModel(eqx.Module):
+    """From the tokens of an input to the logits of an answer: all that training and evaluation
+    need to know.
+    """
+
+    vocabulary: eqx.AbstractVar[Vocabulary]
+
+    @abc.abstractmethod
+    def __call__(
+        self,
+        tokens: Tokens,
+        steps: int,
+        lengths: Lengths | None = None,
+        answer_lengths: Lengths | None = None,
+        noise: Float[Array, "all_steps batch noise_size"] | None = None,
+    ) -> Float[Array, "batch steps vocabulary"]:
+        """The logits of an answer of `steps` symbols, the end symbol included.
+
+        They depend neither on padding after an input's length nor on how many steps come after
+        one. With `answer_lengths` they are zero after an answer's own length.
+        """
+
+    @abc.abstractmethod
+    def trace(self, tokens: Tokens, steps: int, lengths: Lengths | None = None) -> MachineTrace:
+        """What every step of the same call does."""
+
+    @property
+    def noise_size(self) -> int:
+        """Numbers of a step that noise can be put on; 0: none."""
+        return 0
+
+    @property
+    def initial_memory(self) -> Memory | None:
+        """The memories before the first step, of a batch of one; None: it has no such store."""
+        return None
+
+    @property
+    def initial_memories(self) -> int:
+        """How many these are."""
+        return 0
+
+    def chart(self, keys: np.ndarray) -> Chart:
+        """Keys of its memories, one a row, as points of a picture."""
+        return coordinates(keys)
+
+    def slot_names(self, inputs: Sequence[str], slots: int) -> list[str]:
+        """What read weights without keys are about, for pictures: slots by number."""
+        return [str(number) for number in range(slots)]
+
+    def predict(
+        self, tokens: Tokens, steps: int, lengths: Lengths | None = None
+    ) -> Int[Array, "batch steps"]:
+        """The greedy answer; from its first end symbol on, only end symbols."""
+        answers = jnp.argmax(self(tokens, steps, lengths), axis=-1)
+        end = self.vocabulary.end
+        return jnp.where(jnp.cumsum(answers == end, axis=1) > 0, end, answers)
+
+
+class Machine(SequenceModel):
     """An encoder-decoder: one cell reads the input and writes, then answers without writing."""
 
     embedding: eqx.nn.Embedding
@@ -103,7 +165,6 @@ class Machine(eqx.Module):
         return self.decode(state, steps, answer_lengths, noise=answering)[0]
 
     def trace(self, tokens: Tokens, steps: int, lengths: Lengths | None = None) -> MachineTrace:
-        """What every step of the same call does."""
         require_lengths(lengths, tokens.shape[1])
         state = self.init_state(*tokens.shape)
         state, (_, encode) = unroll_traced(self.cell, state, self.embed(tokens), lengths)
@@ -112,9 +173,7 @@ class Machine(eqx.Module):
         return MachineTrace(encode, decode, logits)
 
     def embed(self, tokens: Tokens) -> Float[Array, "batch time embedding"]:
-        require_shape("tokens", tokens.shape, "batch", "time")
-        require_positive(time=tokens.shape[1])
-        require_tokens(tokens, self.vocabulary)
+        require_input(tokens, self.vocabulary)
         return self.embedding.weight[tokens]
 
     def placeholders(self, state: State, steps: int) -> Float[Array, "batch steps embedding"]:
@@ -124,13 +183,28 @@ class Machine(eqx.Module):
         separator = self.embedding.weight[self.vocabulary.separator]
         return jnp.broadcast_to(separator, (batch, steps, separator.size))
 
-    def predict(
-        self, tokens: Tokens, steps: int, lengths: Lengths | None = None
-    ) -> Int[Array, "batch steps"]:
-        """The greedy answer; from its first end symbol on, only end symbols."""
-        answers = jnp.argmax(self(tokens, steps, lengths), axis=-1)
-        end = self.vocabulary.end
-        return jnp.where(jnp.cumsum(answers == end, axis=1) > 0, end, answers)
+    @property
+    def noise_size(self) -> int:
+        return self.cell.noise_size
+
+    @property
+    def initial_memory(self) -> Memory | None:
+        memory = getattr(self.init_state(1, 0), "memory", None)
+        return memory if isinstance(memory, Memory) else None
+
+    @property
+    def initial_memories(self) -> int:
+        return self.cell.initial_memories
+
+    def chart(self, keys: np.ndarray) -> Chart:
+        return self.cell.chart(keys)
+
+
+def require_input(tokens: Tokens, vocabulary: Vocabulary) -> None:
+    """The tokens are a batch of inputs that can be asked."""
+    require_shape("tokens", tokens.shape, "batch", "time")
+    require_positive(time=tokens.shape[1])
+    require_tokens(tokens, vocabulary)
 
 
 def require_tokens(tokens: Tokens, vocabulary: Vocabulary) -> None:

@@ -1,6 +1,7 @@
 """Rows of a results file as values, and the numbers of the paper in the same form."""
 
 import csv
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +12,7 @@ from lantm.errors import require_one_of
 from lantm.machines.seq2seq import Scores
 from lantm.training.evaluation import percent
 from lantm.training.kinds import kind_of
+from lantm.training.lengths import LengthScore, parse_lengths
 from lantm.training.runs import CHECKPOINTS
 
 PAPER_FILE = Path(__file__).parent / "paper.csv"
@@ -52,6 +54,20 @@ class Result:
     """Why it failed, if it did."""
     accuracy: dict[int, Scores]
     """Of one checkpoint, by the multiple of the training size; none if it failed."""
+    parameters: int | None = None
+    learned: int | None = None
+    """The batch at which the training sizes were learned, if they were."""
+    learned_seconds: float | None = None
+    """How long that took, if every batch takes as long as the others."""
+    validation: tuple[float, float] = (-1.0, -1.0)
+    """The best coarse and fine accuracy on validation problems, which may select settings."""
+    lengths: tuple[LengthScore, ...] = ()
+    """Of the same checkpoint, with as many slots as it was given at most."""
+
+    @property
+    def settings(self) -> str:
+        """The command without its seed."""
+        return re.sub(r" --seed \d+", "", self.command)
 
     @property
     def twice(self) -> Scores | None:
@@ -71,19 +87,32 @@ def parse(rows: Iterable[Mapping[str, Any]], checkpoint: str = "best") -> list[R
 def _parse(row: Mapping[str, Any], checkpoint: str) -> Result:
     config, failed = row["config"], row["status"] == "failed"
     scores = [score for score in row["test"] if score["checkpoint"] == checkpoint]
+    batches, seconds, learned = row.get("trained"), row["seconds"], row.get("learned")
+    validation = row.get("validation", {"coarse": -1.0, "fine": -1.0})
     result = Result(
         Place(config["task"], config["model"], config["regime"], bool(config.get(INTERPOLATION))),
         kind_of(config),
         row["grid"] or "none",
         config["seed"],
         row["command"],
-        row["seconds"],
+        seconds,
         (row.get("error") or "failed") if failed else None,
         {s["source"]: Scores(s["fine"], s["coarse"]) for s in scores if not failed},
+        row.get("parameters"),
+        learned,
+        seconds * learned / batches if seconds and batches and learned else None,
+        (validation["coarse"], validation["fine"]),
+        _lengths(row, checkpoint),
     )
     if not failed and result.twice is None:
         raise ValueError(f"result {row['digest']} has no 2x score of the checkpoint {checkpoint}")
     return result
+
+
+def _lengths(row: Mapping[str, Any], checkpoint: str) -> tuple[LengthScore, ...]:
+    scores = [s for s in parse_lengths(row.get("lengths", [])) if s.checkpoint == checkpoint]
+    most = max((score.slots or 0 for score in scores), default=0)
+    return tuple(score for score in scores if (score.slots or 0) == most)
 
 
 def of_grid(results: Sequence[Result], grid: str) -> list[Result]:

@@ -10,21 +10,34 @@ A row has the keys
 - `seconds`: of training
 - `test`: a list of `{checkpoint, source, examples, fine, coarse}`, on a set that selected nothing
 - `threads`: only where there were several, whose number changes the last digits
+- `parameters`: numbers that were learned
+- `trained`: batches; `learned`: the first at which 95 % of the last 100 batches' training problems,
+  of all sizes, were right, or null; `validation`: the best `{fine, coarse}` at twice the training
+  size. Only where the metrics of the run are there
+- `lengths`: what `lantm eval --lengths --save` has kept, only where there is any
 - `ended`, `solved`, `start`, `starts`: only where training may end before its last batch, or had
   several starts: why it ended, at which batch it was solved, which start went on, what each scored
 - `versions`: of lantm, jax and the code's commit
 """
 
+import dataclasses
 import json
+import math
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import equinox as eqx
+import jax
 from filelock import FileLock
 
 from lantm.errors import require_fields, require_one_of
+from lantm.machines.models import ModelConfig, build_machine
+from lantm.tasks import TASKS
 from lantm.tasks.streams import REGIMES
-from lantm.training.checkpoints import write_atomically
+from lantm.training.checkpoints import named_arrays, write_atomically
+from lantm.training.lengths import parse_lengths, saved_lengths
 from lantm.training.runs import Run, require_result
 
 Row: TypeAlias = dict[str, Any]
@@ -42,6 +55,8 @@ OPTIONAL = ("error", "threads", "ended", "solved", "start", "starts")
 CONFIG = {"task": str, "model": str, "regime": str, "seed": int, "batches": int}
 """The types of what every row has, and of what its config has at least."""
 
+LEARNED = 0.95
+"""The share of right answers from which the training sizes are learned."""
 GRID_FILE = "grid.json"
 """In a run directory: the grid that its sweep trained."""
 
@@ -60,8 +75,46 @@ def result_row(run: Run) -> Row:
         "seconds": result.get("seconds"),
         "test": result.get("test", []),
         "versions": said["versions"],
+        "parameters": count_parameters(run.config.model, run.config.task),
     }
-    return row | {name: result[name] for name in OPTIONAL if name in result}
+    row |= {name: result[name] for name in OPTIONAL if name in result}
+    lengths = [dataclasses.asdict(score) for score in saved_lengths(run)]
+    return row | course(run) | ({"lengths": lengths} if lengths else {})
+
+
+@cache
+def count_parameters(model: ModelConfig, task: str) -> int:
+    """Numbers that training changes."""
+    shapes = eqx.filter_eval_shape(
+        build_machine, model, TASKS[task].vocabulary, key=jax.random.key(0)
+    )
+    return sum(math.prod(leaf.shape) for leaf in named_arrays(shapes).values())
+
+
+def course(run: Run) -> Row:
+    """How the training of a run went, as far as its metrics say."""
+    rows = list(run.metrics())
+    if not rows:
+        return {}
+    grown = run.config.growth_batches
+    learned = (
+        row["batch"]
+        for row in rows
+        if row.get("coarse", 0) >= LEARNED and row["batch"] >= grown and row.get("share", 1) >= 1
+    )
+    found = [(row["validation_coarse"], row["validation_fine"]) for row in rows if is_valid(row)]
+    coarse, fine = max(found, default=(0.0, 0.0))
+    validation = {"fine": fine, "coarse": coarse}
+    return {
+        "trained": rows[-1]["batch"],
+        "learned": next(learned, None),
+        "validation": validation,
+    }
+
+
+def is_valid(row: Row) -> bool:
+    """Whether a row of the metrics has a validation."""
+    return "validation_coarse" in row and "validation_fine" in row
 
 
 def collect(folder: str | Path) -> list[Row]:
@@ -100,6 +153,10 @@ def checked_row(row: Any) -> Row:
     require_fields("config", row["config"], CONFIG)
     require_one_of("regime", row["config"]["regime"], REGIMES)
     require_result(row)
+    try:
+        parse_lengths(row.get("lengths", []))
+    except TypeError as error:
+        raise ValueError(f"lengths of a row cannot be: {error}") from None
     return row
 
 

@@ -1,10 +1,23 @@
-"""The eight tasks of the paper's task table, and the non-unary variant of the last.
+"""The eight tasks of the paper's task table, the non-unary variant of the last, and those of
+"Neural Networks and the Chomsky Hierarchy".
 
 A new one is a class like these and a line in `TASKS`.
 """
 
 from lantm.tasks.arithmetic import Double, InterleavedAdd
 from lantm.tasks.base import Batch, Task
+from lantm.tasks.chomsky import (
+    BinaryAddition,
+    BucketSort,
+    Cycle,
+    DuplicateString,
+    EvenPairs,
+    MissingDuplicate,
+    OddsFirst,
+    Parity,
+    ReverseString,
+    StackManipulation,
+)
 from lantm.tasks.permutation import BigramFlip, Copy, OddFirst, Reverse
 from lantm.tasks.unary import PrioritySort, PrioritySortSymbols, RepeatCopy
 from lantm.tasks.vocabulary import Vocabulary
@@ -21,6 +34,16 @@ TASKS: dict[str, Task] = {
         RepeatCopy(),
         PrioritySort(),
         PrioritySortSymbols(),
+        EvenPairs(),
+        Parity(),
+        Cycle(),
+        ReverseString(),
+        StackManipulation(),
+        DuplicateString(),
+        MissingDuplicate(),
+        OddsFirst(),
+        BinaryAddition(),
+        BucketSort(),
     )
 }
 """Every task by name."""

@@ -29,6 +29,8 @@ class Task(abc.ABC):
     smallest: ClassVar[int] = 2
     largest: ClassVar[int]
     """The sizes of training."""
+    blank: ClassVar[int | None] = None
+    """The symbol that fills up answers shorter than others of their size, if there are such."""
 
     @property
     def vocabulary(self) -> Vocabulary:

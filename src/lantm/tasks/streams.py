@@ -73,16 +73,23 @@ class TaskStream:
         return longest(one_of_each_size(self.task, self.multiple))
 
     def __getitem__(self, index: int) -> Batch:
-        rng, size = self._draw_size(index)
-        if self.purpose == "train":
-            return self.task.sample(rng, size, self.batch_size)
-        return self._sample_own_half(rng, size, half=PURPOSES.index(self.purpose) % 2)
+        return self._sample(*self._draw_size(index))
+
+    def of_size(self, size: int) -> Batch:
+        """A batch of problems of that size, whatever the multiple."""
+        purpose = PURPOSES.index(self.purpose)
+        return self._sample(np.random.default_rng((self.seed, purpose, size)), size)
 
     def _draw_size(self, index: int) -> tuple[np.random.Generator, int]:
         """The generator of a batch, and the first thing it draws."""
         purpose = PURPOSES.index(self.purpose)
         rng = np.random.default_rng((self.seed, purpose, self.multiple, index % self.batches))
         return rng, int(rng.choice(self.task.sizes(self.multiple)))
+
+    def _sample(self, rng: np.random.Generator, size: int) -> Batch:
+        if self.purpose == "train":
+            return self.task.sample(rng, size, self.batch_size)
+        return self._sample_own_half(rng, size, half=PURPOSES.index(self.purpose) % 2)
 
     def _sample_own_half(self, rng: np.random.Generator, size: int, half: int) -> Batch:
         found: list[Batch] = []

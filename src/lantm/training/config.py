@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lantm.errors import require_one_of, require_positive
-from lantm.machines.models import ModelConfig
+from lantm.machines.models import MODELS, ModelConfig
 from lantm.settings import UNSET, canonical_fields
 from lantm.tasks import TASKS
 from lantm.tasks.streams import REGIMES
@@ -139,7 +139,7 @@ class TrainConfig:
             value = getattr(self, name)
             if not 0 <= value < 1:
                 raise ValueError(f"{name} must be from 0 to below 1, got {value!r}")
-        if self.forget_bias is not None and self.model.controller != "lstm":
+        if self.forget_bias is not None and self.model.driver != "lstm":
             raise ValueError(f"forget_bias is only for lstm controllers, got {self.forget_bias!r}")
         self._require_steerable()
 
@@ -151,6 +151,11 @@ class TrainConfig:
             raise ValueError(f"growth is only for growth_by clock, got {self.growth!r}")
         if self.noise < 0:
             raise ValueError(f"noise must be a number from 0, got {self.noise!r}")
+        takers = [name for name, design in MODELS.items() if design.noisy]
+        if self.noise and self.model.model not in takers:
+            raise ValueError(
+                f"noise is only for {', '.join(takers)}; got {self.noise!r} for {self.model.model}"
+            )
         if self.optimiser != "adam" and self.beta2 != USUAL_BETA2:
             raise ValueError(f"beta2 is only for adam, got {self.beta2!r} for {self.optimiser}")
         if self.solved is not None and not 0 < self.solved <= 1:

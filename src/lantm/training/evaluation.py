@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from lantm.errors import require_positive
-from lantm.machines.seq2seq import Machine, counted
+from lantm.machines.seq2seq import SequenceModel, counted
 from lantm.tasks import Batch
 from lantm.tasks.streams import CHUNK, Padded, bucket, buckets, longest, pad
 
@@ -40,46 +40,47 @@ def percent(share: Array | float) -> str:
     return "100" if share == 1 else f"{min(100 * share, 99.99):.2f}"
 
 
-def evaluate_batches(machine: Machine, batches: Sequence[Batch]) -> Evaluation:
+def evaluate_batches(machine: SequenceModel, batches: Sequence[Batch]) -> Evaluation:
     """Greedy answers to all problems, scored."""
-    require_positive(batches=len(batches))
-    parameters, rest = eqx.partition(machine, eqx.is_array)
-    edges = [buckets(length, 2) for length in longest(batches)]
-    lengths, right = [], []
-    for chunk in _chunks(batches, *edges):
-        count = len(chunk.inputs)
-        full = _fill(chunk)
-        hits = _hits(rest, parameters, *map(jnp.asarray, full))
-        lengths.append(chunk.answer_lengths)
-        right.append(np.asarray(hits)[:count])
+    lengths = [np.full(len(batch.answers), batch.answers.shape[1]) for batch in batches]
+    right = count_right(machine, batches)
     return _summarise(np.concatenate(lengths), np.concatenate(right))
 
 
-def _chunks(
-    batches: Sequence[Batch], input_edges: list[int], answer_edges: list[int]
-) -> list[Padded]:
-    """Problems of like size together, each group padded to one of few shapes."""
-    groups: dict[tuple[int, int], list[Batch]] = {}
-    for batch in batches:
-        shape = (
-            bucket(batch.inputs.shape[1], input_edges),
-            bucket(batch.answers.shape[1], answer_edges),
+def count_right(machine: SequenceModel, batches: Sequence[Batch]) -> list[np.ndarray]:
+    """For each batch, how many symbols of every answer are right."""
+    require_positive(batches=len(batches))
+    parameters, rest = eqx.partition(machine, eqx.is_array)
+    edges = [buckets(length, 2) for length in longest(batches)]
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for number, batch in enumerate(batches):
+        shape = tuple(bucket(part.shape[1], edge) for part, edge in zip(batch, edges, strict=True))
+        groups.setdefault(shape, []).append(number)
+    right: dict[int, np.ndarray] = {}
+    for shape, numbers in sorted(groups.items()):
+        group = [batches[number] for number in numbers]
+        hits = [
+            np.asarray(_hits(rest, parameters, *map(jnp.asarray, _fill(chunk))))
+            for chunk in _chunks(pad(group, *shape))
+        ]
+        ends = np.cumsum([len(batch.inputs) for batch in group])
+        parts = np.split(np.concatenate(hits), ends)  # the last one is of what was filled in
+        right |= dict(zip(numbers, parts[:-1], strict=True))
+    return [right[number] for number in range(len(batches))]
+
+
+def _chunks(whole: Padded) -> list[Padded]:
+    """Problems of one shape, a few at a time."""
+    rows = [slice(start, start + CHUNK) for start in range(0, len(whole.inputs), CHUNK)]
+    return [
+        Padded(
+            whole.inputs[part],
+            whole.input_lengths[part],
+            whole.answers[part],
+            whole.answer_lengths[part],
         )
-        groups.setdefault(shape, []).append(batch)
-    chunks = []
-    for shape, group in sorted(groups.items()):
-        whole = pad(group, *shape)
-        for start in range(0, len(whole.inputs), CHUNK):
-            rows = slice(start, start + CHUNK)
-            chunks.append(
-                Padded(
-                    whole.inputs[rows],
-                    whole.input_lengths[rows],
-                    whole.answers[rows],
-                    whole.answer_lengths[rows],
-                )
-            )
-    return chunks
+        for part in rows
+    ]
 
 
 def _fill(chunk: Padded) -> tuple[np.ndarray, ...]:
@@ -91,15 +92,15 @@ def _fill(chunk: Padded) -> tuple[np.ndarray, ...]:
 
 @eqx.filter_jit
 def _hits(
-    rest: Machine,
-    parameters: Machine,
+    rest: SequenceModel,
+    parameters: SequenceModel,
     inputs: Int[Array, "batch time"],
     input_lengths: Int[Array, " batch"],
     answers: Int[Array, "batch steps"],
     answer_lengths: Int[Array, " batch"],
 ) -> Int[Array, " batch"]:
     """Symbols predicted right, for each problem."""
-    machine: Machine = eqx.combine(parameters, rest)
+    machine: SequenceModel = eqx.combine(parameters, rest)
     logits = machine(inputs, answers.shape[1], input_lengths, answer_lengths)
     right = (jnp.argmax(logits, axis=-1) == answers) & counted(answers, answer_lengths)
     return jnp.sum(right, axis=1)

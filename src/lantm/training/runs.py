@@ -1,5 +1,6 @@
 """A run on disk: config, metrics, weights and result in one directory named after the config."""
 
+import dataclasses
 import json
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -15,7 +16,7 @@ from filelock import FileLock, Timeout
 
 from lantm.errors import require_fields, require_one_of
 from lantm.machines.models import build_machine
-from lantm.machines.seq2seq import Machine
+from lantm.machines.seq2seq import SequenceModel
 from lantm.processes import prefer_one_thread
 from lantm.spaces import find_space
 from lantm.tasks import TASKS, Batch, Task
@@ -139,13 +140,18 @@ class Run:
         """Of the starts, if there are several, by number."""
         return sorted((self.path / "starts").glob("*"), key=lambda folder: int(folder.name))
 
-    def machine(self, checkpoint: str = "best") -> Machine:
-        """The trained machine: best by validation, last, or the number of a kept batch, as 500."""
+    def machine(self, checkpoint: str = "best", *, slots: int | None = None) -> SequenceModel:
+        """The trained machine: best by validation, last, or the number of a kept batch, as 500.
+
+        Where a model's memory has a fixed number of slots, it can be given another one.
+        """
         weights = self.weights_path(checkpoint)
         if not weights.exists():
             kept = sorted(p.stem for p in (self.path / "weights").glob("*.safetensors"))
             require_one_of("checkpoint", checkpoint, kept or ["none so far"])
         model, vocabulary = self.config.model, self.task.vocabulary
+        if slots is not None:
+            model = dataclasses.replace(model, slots=slots)
         shapes = eqx.filter_eval_shape(build_machine, model, vocabulary, key=jax.random.key(0))
         return load_tree(weights, shapes, {"config": self.digest})
 
@@ -231,6 +237,7 @@ def evaluate(
     *,
     checkpoints: str | int | Iterable[str | int] | None = None,
     examples: int | None = None,
+    slots: int | None = None,
 ) -> list[Score]:
     """Accuracies on the test sets of the given multiples, and on files of the authors' format.
 
@@ -252,7 +259,7 @@ def evaluate(
         checkpoints = [name for name in CHECKPOINTS if run.weights_path(name).exists()] or ["best"]
     scores = []
     for name in map(str, as_list(checkpoints)):
-        machine = run.machine(name)
+        machine = run.machine(name, slots=slots)
         scores += [Score(name, source, evaluate_batches(machine, part)) for source, part in sets]
     return scores
 

@@ -18,7 +18,7 @@ from filelock import FileLock
 from lantm.errors import require_positive
 from lantm.interrupts import deferred_signals
 from lantm.machines.models import build_machine
-from lantm.machines.seq2seq import Machine
+from lantm.machines.seq2seq import SequenceModel
 from lantm.processes import computing_threads, prefer_one_thread, require_memory
 from lantm.tasks import TASKS
 from lantm.tasks.streams import (
@@ -85,7 +85,7 @@ KEPT_CHECKPOINTS = 2
 LOGGED_STEERING = ("mean", "share", "noise", "rate")
 COPIES = 4
 """Numbers for each parameter: itself, its average, its gradient and its moment."""
-SIZES = ("hidden_size", "embedding_size", "memory_width", "key_size", "layers")
+SIZES = ("hidden_size", "embedding_size", "memory_width", "key_size", "layers", "blocks")
 """The settings of a model that decide how much memory it needs."""
 MANY_THREADS = "computing with {} threads: the last digits may differ from those of one thread"
 
@@ -460,7 +460,7 @@ class Trainer:
     def look(self) -> dict[str, float]:
         """Score a start at the training sizes."""
         self.require_finite()
-        machine: Machine = eqx.combine(self.state.average, self.rest)
+        machine: SequenceModel = eqx.combine(self.state.average, self.rest)
         problems = evaluation_batches(self.task, "validation", 1, LOOK_EXAMPLES)
         found = evaluate_batches(machine, problems)
         if self.state.start is not None:
@@ -495,7 +495,7 @@ class Trainer:
     def validate(self, done: int) -> Evaluation:
         """Score the weights at twice the training size; keep them if none were better."""
         self.require_finite()
-        machine: Machine = eqx.combine(self.state.average, self.rest)
+        machine: SequenceModel = eqx.combine(self.state.average, self.rest)
         found = evaluate_batches(machine, self.validation)
         now = jnp.array([found.coarse, found.fine])  # to be compared in the precision of the best
         said = {"config": self.run.digest, "batch": str(done)}

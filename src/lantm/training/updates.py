@@ -11,9 +11,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from lantm.initialise import redraw_uniform
-from lantm.machines.cell import Cell
 from lantm.machines.models import build_machine
-from lantm.machines.seq2seq import Machine, answer_loss, score
+from lantm.machines.seq2seq import Machine, SequenceModel, answer_loss, score
 from lantm.machines.straight import straighten
 from lantm.parts.controllers.lstm import set_forget_bias
 from lantm.tasks import TASKS
@@ -53,7 +52,7 @@ def start_key(config: TrainConfig, start: int) -> PRNGKeyArray | None:
 
 
 @eqx.filter_jit
-def initial_machine(config: TrainConfig, key: PRNGKeyArray | None = None) -> Machine:
+def initial_machine(config: TrainConfig, key: PRNGKeyArray | None = None) -> SequenceModel:
     """The machine before the first update; compiled as a whole, so that the cache knows it."""
     key = jax.random.key(config.seed) if key is None else key
     build_key, draw_key = jax.random.split(key)
@@ -62,7 +61,7 @@ def initial_machine(config: TrainConfig, key: PRNGKeyArray | None = None) -> Mac
     if config.init == "uniform":
         machine = redraw_uniform(machine, draw_key)
         forget_bias = 1.0 if forget_bias is None else forget_bias
-    if config.init == "straight":
+    if config.init == "straight" and isinstance(machine, Machine):
         cell = straighten(machine.cell, draw_key)
         machine = eqx.tree_at(lambda machine: machine.cell, machine, cell)
     return machine if forget_bias is None else set_forget_bias(machine, forget_bias)
@@ -94,7 +93,7 @@ def learning_rate(config: TrainConfig) -> optax.Schedule:
 def update(
     config: TrainConfig,
     optimiser: optax.GradientTransformation,
-    rest: Machine,
+    rest: SequenceModel,
     state: TrainingState,
     inputs: Int[Array, "batch time"],
     input_lengths: Int[Array, " batch"],
@@ -105,14 +104,14 @@ def update(
     """The state after one batch, and its loss. `normals` are what noise is made of."""
     noise, steering = None, state.steering
     if normals is not None and steering is not None:
-        cell: Cell = eqx.combine(state.parameters, rest).cell
-        shape = inputs.shape[1] + answers.shape[1], len(inputs), cell.noise_size
+        machine: SequenceModel = eqx.combine(state.parameters, rest)
+        shape = inputs.shape[1] + answers.shape[1], len(inputs), machine.noise_size
         key = noise_key(config.seed, state.batch, CONTROLLER_NOISE)
         spread = steering.noise * jnp.linspace(0, 1, len(inputs))
         noise = spread[None, :, None] * slice_normals(normals, shape, key)
 
     def loss_of(parameters: PyTree) -> tuple[Array, Array]:
-        machine: Machine = eqx.combine(parameters, rest)
+        machine: SequenceModel = eqx.combine(parameters, rest)
         logits = machine(inputs, answers.shape[1], input_lengths, answer_lengths, noise)
         return answer_loss(logits, answers, answer_lengths), logits
 

@@ -20,7 +20,7 @@ from plotly.offline import get_plotlyjs
 from lantm.errors import require_positive
 from lantm.inspection.diagnostics import Diagnostics, Motion, diagnose, first_head
 from lantm.inspection.picture import READ, WRITE, trace_machine
-from lantm.machines.seq2seq import Machine, MachineTrace
+from lantm.machines.seq2seq import MachineTrace, SequenceModel
 from lantm.memory import Memory
 from lantm.parts import HeadTrace
 from lantm.spaces import Chart
@@ -86,7 +86,7 @@ def describe_run(run: Run, problems: Batch, checkpoints: int) -> dict[str, Any]:
         "name": ZOO + run.path.name if run.path.parent == ZOO_FOLDER else run.path.name,
         "task": run.task.name,
         "model": run.config.model.model,
-        "initial": machines[0].cell.initial_memories,
+        "initial": machines[0].initial_memories,
         "examples": [
             {"input": symbols(run.task, problem), "answer": symbols(run.task, answer)}
             for problem, answer in zip(*problems, strict=True)
@@ -105,29 +105,31 @@ def checkpoint_names(run: Run, most: int) -> list[str]:
     return kept + final or ["best"]
 
 
-def describe_machine(machine: Machine, task: Task, problems: Batch) -> list[dict[str, Any]]:
+def describe_machine(machine: SequenceModel, task: Task, problems: Batch) -> list[dict[str, Any]]:
     """What a machine did on each problem."""
     traces = trace_machine(machine, jnp.asarray(problems.inputs), problems.answers.shape[1])
-    initial = getattr(machine.init_state(1, 0), "memory", None)
+    initial = machine.initial_memory
     described = []
     for i in range(len(problems.inputs)):
         trace = jax.tree.map(lambda leaf, i=i: np.asarray(leaf[i], float), traces)
         answer = symbols(task, np.argmax(trace.logits, axis=-1))
-        described.append({"answer": answer} | describe_trace(trace, initial, machine.cell.chart))
+        described.append({"answer": answer} | describe_trace(trace, initial, machine.chart))
     return described
 
 
 def describe_trace(
     trace: MachineTrace, initial: Memory | None, to_chart: Callable[[np.ndarray], Chart]
 ) -> dict[str, Any]:
-    """Memories, heads and read weights on one problem, or the hidden state if there are none.
+    """Memories, heads and read weights on one problem. Where memories have no keys, only the
+    weights of their slots; where there are none of these either, the hidden state.
 
     Of several heads of a kind the first is shown, and the memories of all.
     """
     whole = jax.tree.map(lambda *phases: np.concatenate(phases), trace.encode, trace.decode)
     diagnostics = diagnose(trace)
     if diagnostics is None or initial is None:
-        return {"hidden": rounded(whole.hidden, 2)}
+        slots = None if whole.weights is None else whole.weights[:, 0]
+        return {"hidden": rounded(whole.hidden, 2), "slots": rounded(slots, 3)}
     inputs, writes = len(trace.encode.hidden), whole.strength.shape[1]
     strengths = np.concatenate([initial.strengths[0], *whole.strength[:inputs]])
     keys = np.concatenate([initial.keys[0], *whole.write.key[:inputs], whole.read.key[:, 0]])

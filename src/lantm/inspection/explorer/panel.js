@@ -264,17 +264,22 @@ class Panel {
   }
 
   drawHidden(step) {
-    const { hidden } = this.trace;
+    const { hidden, slots } = this.trace;
+    const rows = slots ?? hidden;
+    const row = slots ? "slot" : "cell";
+    const title = slots
+      ? "read weights of the first head (memories without keys)"
+      : "hidden state (this model has no memory to show)";
     const line = (x, dash) =>
       ({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { dash, width: 2 } });
     Plotly.react(this.hidden, [{
-      type: "heatmap", z: hidden[0].map((_, cell) => hidden.map((row) => row[cell])), x0: 1,
-      zmin: -1, zmax: 1, colorscale: "Cividis", colorbar: { thickness: 10 },
-      hovertemplate: "step %{x}, cell %{y}: %{z}<extra></extra>",
+      type: "heatmap", z: rows[0].map((_, i) => rows.map((values) => values[i])), x0: 1,
+      zmin: slots ? 0 : -1, zmax: 1, colorscale: "Cividis", colorbar: { thickness: 10 },
+      hovertemplate: `step %{x}, ${row} %{y}: %{z}<extra></extra>`,
     }], {
       ...LAYOUT, margin: { l: 48, r: 8, t: 30, b: 40 },
-      title: { text: "hidden state (this model has no memory)", font: { size: 13 } },
-      xaxis: { title: { text: "step: input, then answer" } }, yaxis: { title: { text: "cell" } },
+      title: { text: title, font: { size: 13 } },
+      xaxis: { title: { text: "step: input, then answer" } }, yaxis: { title: { text: row } },
       shapes: [line(this.inputs + 0.5, "dash"), line(step + 1, "solid")],
     }, CONFIG);
   }

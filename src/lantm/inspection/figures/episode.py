@@ -10,7 +10,7 @@ import numpy as np
 
 from lantm.errors import require_positive
 from lantm.inspection.picture import trace_machine
-from lantm.machines.seq2seq import Machine, MachineTrace
+from lantm.machines.seq2seq import MachineTrace, SequenceModel
 from lantm.spaces import Chart
 from lantm.tasks import Task
 
@@ -31,6 +31,8 @@ class Episode:
     trace: MachineTrace
     to_chart: Callable[[np.ndarray], Chart]
     """How the machine's keys are drawn."""
+    name_slots: Callable[[list[str], int], list[str]]
+    """From the input symbols and the number of slots, where a machine has no keys."""
 
     @property
     def right(self) -> int:
@@ -55,6 +57,11 @@ class Episode:
     @property
     def has_memory(self) -> bool:
         return self.trace.encode.write is not None
+
+    @property
+    def has_slots(self) -> bool:
+        """Whether there are read weights, but no keys."""
+        return not self.has_memory and self.trace.decode.weights is not None
 
     @property
     def writes(self) -> np.ndarray:
@@ -90,7 +97,11 @@ class Episode:
 
     @property
     def memory_names(self) -> list[str]:
-        """Of all memories: those a machine begins with, then the input symbol of each write."""
+        """Of all memories: those a machine begins with, then the input symbol of each write; or
+        else its slots.
+        """
+        if self.has_slots:
+            return self.name_slots(self.show(self.inputs), self.weights.shape[1])
         initial = self.weights.shape[1] - len(self.writes)
         return ["initial"] * initial + self.show(self.written)
 
@@ -118,7 +129,7 @@ def require_memory(part: Part | None) -> Part:
     return part
 
 
-def observe(machine: Machine, task: Task, size: int | None = None, seed: int = 1) -> Episode:
+def observe(machine: SequenceModel, task: Task, size: int | None = None, seed: int = 1) -> Episode:
     """The machine at work on the problem of a seed; the size is 16 where training had that."""
     if size is None:
         size = min(task.largest, max(task.smallest, USUAL_SIZE))
@@ -128,4 +139,4 @@ def observe(machine: Machine, task: Task, size: int | None = None, seed: int = 1
     inputs, answers = task.sample(np.random.default_rng(seed), size, 1)
     trace = trace_machine(machine, jnp.asarray(inputs), answers.shape[1])
     alone = jax.tree.map(lambda array: np.asarray(array[0]), trace)
-    return Episode(task, size, inputs[0], answers[0], alone, machine.cell.chart)
+    return Episode(task, size, inputs[0], answers[0], alone, machine.chart, machine.slot_names)

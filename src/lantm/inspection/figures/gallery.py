@@ -20,6 +20,7 @@ from lantm.inspection.figures.parts import (
     draw_keys,
     draw_legend,
     draw_reads,
+    draw_slots,
     draw_weights,
     draw_writes,
     fills,
@@ -42,6 +43,9 @@ LENGTHS_SEED = 20_000
 def memory(episode: Episode) -> Figure:
     """Where the machine writes and reads, and which memories each answer step reads."""
     figure = blank(episode.title, 11.0, 5.0)
+    if episode.has_slots:
+        draw_slots(figure.subplots(), episode, episode.answer_weights, episode.answer)
+        return figure
     if not episode.has_memory:
         draw_hidden(figure.subplots(), episode)
         return figure
@@ -165,8 +169,11 @@ def weights(episode: Episode) -> Figure:
     """Which memories each step reads, while the input comes in and while the answer goes out."""
     figure = blank(episode.title, 9.0, 5.0)
     axes = figure.subplots()
-    steps = episode.show(np.concatenate([episode.inputs, episode.answer]))
-    draw_weights(axes, episode.weights, steps, episode.memory_names)
+    steps = np.concatenate([episode.inputs, episode.answer])
+    if episode.has_slots:
+        draw_slots(axes, episode, episode.weights, steps)
+    else:
+        draw_weights(axes, episode.weights, episode.show(steps), episode.memory_names)
     divide_phases(axes, episode)
     return figure
 

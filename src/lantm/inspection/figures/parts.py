@@ -167,6 +167,12 @@ def draw_weights(axes: Axes, weights: np.ndarray, steps: list[str], memories: li
     name_ticks(axes.yaxis, memories)
 
 
+def draw_slots(axes: Axes, episode: Episode, weights: np.ndarray, tokens: np.ndarray) -> None:
+    """[steps, slots]: which slots each step reads, of a machine whose memories have no keys."""
+    draw_weights(axes, weights, episode.show(tokens), episode.memory_names)
+    axes.set(ylabel="slot")
+
+
 def name_ticks(axis: Axis, names: list[str]) -> None:
     """A name at every step, or at every second, third ... where they are too many."""
     every = -(-len(names) // 34)
@@ -177,7 +183,7 @@ def name_ticks(axis: Axis, names: list[str]) -> None:
 def draw_hidden(axes: Axes, episode: Episode) -> None:
     """Of a machine without a memory: its hidden state over time."""
     phases = episode.trace.encode.hidden, episode.trace.decode.hidden
-    heat_map(axes, np.concatenate(phases).T, -1.0, 1.0, label="hidden state (no memory)")
+    heat_map(axes, np.concatenate(phases).T, -1.0, 1.0, label="hidden state (no memory to show)")
     axes.set(ylabel="cell")
     divide_phases(axes, episode)
 

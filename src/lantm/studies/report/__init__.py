@@ -1,6 +1,7 @@
 """Saved results to tables and heat maps, beside the numbers of the paper. Nothing is trained."""
 
 from lantm.studies.entries import Result, best, of_grid, of_kind, paper, parse
+from lantm.studies.report.curves import draw_curves
 from lantm.studies.report.heatmap import draw_differences, draw_successes
 from lantm.studies.report.page import (
     PICTURES,
@@ -8,12 +9,13 @@ from lantm.studies.report.page import (
     TABLES,
     picture_digest,
     save_picture,
-    update_folder,
+    source_of,
     update_page,
+    update_pages,
 )
 from lantm.studies.report.render import FORMATS
 from lantm.studies.report.summary import summary
-from lantm.studies.report.tables import Table
+from lantm.studies.report.table import Table
 
 __all__ = [
     "FORMATS",
@@ -23,6 +25,7 @@ __all__ = [
     "Result",
     "Table",
     "best",
+    "draw_curves",
     "draw_differences",
     "draw_successes",
     "of_grid",
@@ -31,7 +34,8 @@ __all__ = [
     "parse",
     "picture_digest",
     "save_picture",
+    "source_of",
     "summary",
-    "update_folder",
     "update_page",
+    "update_pages",
 ]

@@ -5,7 +5,8 @@ from itertools import chain
 
 from lantm.machines.models import MODELS
 from lantm.studies.entries import EMPTY, SOLVED, Place, Result, count, paper
-from lantm.studies.report.tables import CHECKPOINT, NOT_RUN, Table
+from lantm.studies.report.table import CHECKPOINT, Table
+from lantm.studies.report.tables import NOT_RUN
 from lantm.training.evaluation import percent
 from lantm.training.kinds import KINDS
 
@@ -24,12 +25,14 @@ def success_table(results: Sequence[Result], checkpoint: str) -> Table:
         runs = groups.get((kind, grid, cell))
         return f"{count(runs)}{told}" if runs else EMPTY
 
+    known = {cell.model for cell in [*paper(), *(result.cell for result in results)]}
+    models = [name for name in MODELS if name in known]
     lines = {(k, grid, c.regime, c.interpolation, c.task) for k, grid, c in groups}
     rows = []
     for kind, grid, regime, interpolation, task in sorted(
         lines, key=lambda line: (KINDS.index(line[0]), *line[1:])
     ):
-        cells = (Place(task, model, regime, interpolation) for model in MODELS)
+        cells = (Place(task, model, regime, interpolation) for model in models)
         labels = [kind, grid, regime, "yes" if interpolation else "no", task]
         rows.append([*labels, *(entry(kind, grid, cell) for cell in cells)])
     caption = (
@@ -38,7 +41,7 @@ def success_table(results: Sequence[Result], checkpoint: str) -> Table:
         "rates: in parentheses the coarse accuracy of its best run, in percent. "
         f"{CHECKPOINT[checkpoint]} {NOT_RUN}"
     )
-    header = ["kind", "grid", "regime", "interpolation", "task", *MODELS]
+    header = ["kind", "grid", "regime", "interpolation", "task", *models]
     return Table("Success rates", caption, header, rows, labels=5)
 
 

@@ -3,18 +3,22 @@
 import hashlib
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from lantm.errors import require_one_of
-from lantm.studies.entries import Result, of_grid
+from lantm.studies.entries import Result, of_grid, parse
 from lantm.studies.report.counts import grids_table, runs_table, success_table
 from lantm.studies.report.heatmap import draw_differences, draw_successes
+from lantm.studies.report.peers import lengths_table, peers_table
 from lantm.studies.report.render import markdown
 from lantm.studies.report.summary import summary
-from lantm.studies.report.tables import Table, interpolation_table, main_table, tasks_table
+from lantm.studies.report.table import Table
+from lantm.studies.report.tables import interpolation_table, main_table, tasks_table
+from lantm.studies.results import read_results
 
 TABLES: dict[str, Callable[[Sequence[Result], str], Table]] = {
     "main": main_table,
@@ -23,6 +27,8 @@ TABLES: dict[str, Callable[[Sequence[Result], str], Table]] = {
     "success": success_table,
     "grids": grids_table,
     "runs": runs_table,
+    "peers": peers_table,
+    "lengths": lengths_table,
 }
 SUMMARY = "summary"
 PICTURES: dict[str, Callable[[Sequence[Result]], Figure]] = {
@@ -32,6 +38,7 @@ PICTURES: dict[str, Callable[[Sequence[Result]], Figure]] = {
 """The pictures that a folder of pages has in `images`."""
 MARK = re.compile(r"^<!-- report .*-->$", re.M)
 BLOCK = re.compile(r"(^<!-- report (\S+)(?: (\S+))? -->\n).*?(^<!-- end -->$)", re.S | re.M)
+SOURCE = re.compile(r"^<!-- results (\S+) -->$", re.M)
 
 
 def update_page(page: str, results: Sequence[Result], checkpoint: str) -> str:
@@ -55,19 +62,40 @@ def update_page(page: str, results: Sequence[Result], checkpoint: str) -> str:
     return made
 
 
-def update_folder(folder: Path, results: Sequence[Result], checkpoint: str) -> list[Path]:
-    """Make all pages of a folder anew that ask for it, and the pictures; returns their paths."""
-    pages = [page for page in sorted(folder.glob("*.md")) if MARK.search(page.read_text("utf-8"))]
-    if not pages:
-        raise ValueError(f"{folder} must have a page with lines <!-- report TABLE -->")
-    made = {page: update_page(page.read_text("utf-8"), results, checkpoint) for page in pages}
+def source_of(page: str, file: Path) -> Path:
+    """The results that a page is made from: `file`, or another one in the same folder, which a line
+    `<!-- results NAME -->` names.
+    """
+    named = SOURCE.search(page)
+    return file.with_name(named[1]) if named else file
+
+
+def update_pages(path: Path, file: Path, checkpoint: str) -> list[Path]:
+    """Make a page anew; of a folder all pages that ask for it, and the pictures. `file` has the
+    results; see `source_of`. Returns what was made.
+    """
+    pages = sorted(path.glob("*.md")) if path.is_dir() else [path]
+    texts = {page: page.read_text("utf-8") for page in pages}
+    if path.is_dir():
+        texts = {page: text for page, text in texts.items() if MARK.search(text)}
+    if not texts:
+        raise ValueError(f"{path} must have a page with lines <!-- report TABLE -->")
+
+    @cache
+    def results(source: Path) -> list[Result]:
+        return parse(read_results(source), checkpoint)
+
+    made = {
+        page: update_page(text, results(source_of(text, file)), checkpoint)
+        for page, text in texts.items()
+    }
     for page, text in made.items():
         page.write_text(text, "utf-8")
-    pictures = [folder / "images" / f"{name}.png" for name in PICTURES]
-    for path, draw in zip(pictures, PICTURES.values(), strict=True):
-        path.parent.mkdir(exist_ok=True)
-        save_picture(draw(results), path)
-    return [*made, *pictures]
+    pictures = {path / "images" / f"{name}.png": draw for name, draw in PICTURES.items()}
+    for picture, draw in pictures.items() if path.is_dir() else ():
+        picture.parent.mkdir(exist_ok=True)
+        save_picture(draw(results(file)), picture)
+    return [*made, *(pictures if path.is_dir() else ())]
 
 
 def save_picture(figure: Figure, path: Path) -> None:

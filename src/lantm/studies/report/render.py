@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.measure import Measurement
 
 from lantm.studies.entries import EMPTY
-from lantm.studies.report.tables import Table
+from lantm.studies.report.table import Table
 
 WIDE = 10_000
 """Columns for what is not shown on a terminal: no line is broken."""

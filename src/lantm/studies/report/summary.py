@@ -16,7 +16,7 @@ from lantm.studies.entries import (
     of_kind,
     paper,
 )
-from lantm.studies.report.tables import CHECKPOINT
+from lantm.studies.report.table import CHECKPOINT
 from lantm.tasks.streams import REGIMES
 from lantm.training.kinds import OUR_MACHINE, OUR_TRAINING, PAPER
 

@@ -6,7 +6,6 @@ training and those of our machine have a column each.
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import NamedTuple
 
 from lantm.studies.entries import (
     EMPTY,
@@ -21,6 +20,7 @@ from lantm.studies.entries import (
     shares,
     summed,
 )
+from lantm.studies.report.table import CHECKPOINT, Table
 from lantm.tasks.streams import REGIMES
 from lantm.training.kinds import KINDS, OUR_MACHINE, OUR_TRAINING, PAPER
 
@@ -38,27 +38,8 @@ SEPARATION = (
     f"{OUR_TRAINING} is the paper's machine trained in another way, {OUR_MACHINE} another machine: "
     "both show coarse accuracy and solved runs."
 )
-CHECKPOINT = {
-    "best": "The checkpoint of a run was selected on validation problems.",
-    "last": "The checkpoint of a run is its last.",
-}
 NOT_RUN = f"{EMPTY} was not run."
 COLUMNS = ("paper fine", "paper coarse", "ours fine", "ours coarse", "solved", *KINDS[1:])
-
-
-class Table(NamedTuple):
-    """What all formats show."""
-
-    title: str
-    caption: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    labels: int
-    """How many columns, from the left, are words; the others are numbers."""
-
-    @property
-    def numeric(self) -> list[bool]:
-        return [column >= self.labels for column in range(len(self.header))]
 
 
 # ---- every cell

@@ -14,9 +14,11 @@ from lantm.machines.models import MODELS, ModelConfig
 from lantm.settings import UNSET, canonical, plain_type, reader, type_hints
 from lantm.studies.entries import paper, parse
 from lantm.studies.results import Row
+from lantm.tasks import TASKS
+from lantm.tasks.chomsky import ChomskyTask
 from lantm.tasks.streams import REGIMES
 from lantm.training.config import TrainConfig, configure
-from lantm.training.kinds import paper_axes
+from lantm.training.kinds import PAPER_MODELS, paper_axes
 
 LIE_MODELS = tuple(name for name, design in MODELS.items() if "space" in design.takes)
 CELL = ("task", "model", "regime")
@@ -36,7 +38,7 @@ class Grid(NamedTuple):
     settings: Callable[[str, str, str], Iterable[Settings]]
     """Of a task, a model and a regime: what to try there."""
     tasks: Sequence[str] = PAPER_TASKS
-    models: Sequence[str] = tuple(MODELS)
+    models: Sequence[str] = PAPER_MODELS
     regimes: Sequence[str] = tuple(REGIMES)
     seeds: Sequence[int] = (1, 2, 3)
     select: Callable[[list[TrainConfig], Sequence[Row]], list[TrainConfig]] = lambda runs, rows: (
@@ -80,7 +82,7 @@ def paper_settings(task: str, model: str, regime: str) -> list[Settings]:
 def best_settings(task: str, model: str, regime: str) -> list[Settings]:
     """The authors' best setting of a cell."""
     cell = (task, model, regime)
-    for name, value, known in zip(CELL, cell, (PAPER_TASKS, MODELS, REGIMES), strict=True):
+    for name, value, known in zip(CELL, cell, (PAPER_TASKS, PAPER_MODELS, REGIMES), strict=True):
         require_one_of(f"{name} of the grid best", value, known)
     return [read_best()[cell]]
 
@@ -127,6 +129,19 @@ def behind(configs: list[TrainConfig], rows: Sequence[Row]) -> list[TrainConfig]
 
 BEHIND = 0.1
 """How far below the paper's accuracy a run has to be to count as behind."""
+
+PEERS = ("lantm", "lstm", "gru", "ntm", "dnc", "stack_rnn", "tape_rnn", "transformer")
+SUITE = tuple(name for name, task in TASKS.items() if isinstance(task, ChomskyTask))
+
+
+def peer_settings(task: str, model: str, regime: str) -> list[Settings]:
+    """The same budget and a few learning rates for each; of Lie-access models also our recipe."""
+    low = model == "transformer"
+    rates = [0.0003, 0.001, 0.003] if low else [0.001, 0.003, 0.01]
+    tried = vary(lr=rates, optimiser=["adam"], decay_delay=[None], test_far=[True])
+    return tried + [{"test_far": True}] * (model in LIE_MODELS)
+
+
 GRIDS = {
     grid.name: grid
     for grid in (
@@ -146,6 +161,8 @@ GRIDS = {
         Grid(
             "lantm_s", "paper", paper_settings, ("double", "bigram_flip"), ("lantm_s",), ("small",)
         ),
+        Grid("peers", "default", peer_settings, models=PEERS, regimes=["small"]),
+        Grid("chomsky", "default", peer_settings, SUITE, PEERS, ["small"]),
     )
 }
 

@@ -1,0 +1,155 @@
+"""The Neural Turing Machine (Graves, Wayne & Danihelka 2014, arXiv:1410.5401)."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from lantm.errors import require_positive
+from lantm.machines.peers.driver import Driver, States
+from lantm.machines.peers.slots import SlotCell, oneplus, sharpen, similarity
+from lantm.parts import CONTROLLERS, Trace
+from lantm.parts.controllers import MakeLayer
+from lantm.parts.pieces import split
+
+SHIFTS = 3
+"""A head moves back, stays or moves on by one slot."""
+
+
+class NTMState(NamedTuple):
+    controller: States
+    reading: Float[Array, "*batch width"]
+    weights: Float[Array, "*batch heads slots"]
+    """w of the read heads, then of the write head."""
+    memory: Float[Array, "*batch slots width"]
+
+
+class Address(NamedTuple):
+    """A head's command, as section 3.3 of the paper names it."""
+
+    key: Float[Array, " width"]
+    """k"""
+    strength: Float[Array, ""]
+    """beta >= 0"""
+    gate: Float[Array, ""]
+    """g, of content against the last weights"""
+    shift: Float[Array, "3"]
+    """s, a distribution over -1, 0 and 1"""
+    exponent: Float[Array, ""]
+    """gamma >= 1"""
+
+
+class NTMCell(SlotCell):
+    """Heads that find memories by content, and move along them by shifts.
+
+    A step reads, then writes, both in the memory as the last step left it; `write` changes nothing.
+    """
+
+    driver: Driver
+    input_size: int = eqx.field(static=True)
+    output_size: int = eqx.field(static=True)
+    slots: int = eqx.field(static=True)
+    width: int = eqx.field(static=True)
+    read_heads: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        input_size: int,
+        output_size: int,
+        slots: int = 128,
+        width: int = 20,
+        read_heads: int = 1,
+        *,
+        hidden_size: int = 50,
+        layers: int = 1,
+        controller: MakeLayer = CONTROLLERS["lstm"],
+        key: PRNGKeyArray,
+    ):
+        require_positive(slots=slots, width=width, read_heads=read_heads)
+        self.input_size, self.output_size = input_size, output_size
+        self.slots, self.width, self.read_heads = slots, width, read_heads
+        self.driver = Driver(
+            input_size,
+            output_size,
+            read_heads * width,
+            (read_heads + 1) * sum(self.head_sizes) + 2 * width,
+            hidden_size=hidden_size,
+            layers=layers,
+            controller=controller,
+            key=key,
+        )
+
+    @property
+    def head_sizes(self) -> tuple[int, ...]:
+        """The pieces of a head's command."""
+        return self.width, 1, 1, SHIFTS, 1
+
+    def init_state(self, capacity: int = 0) -> NTMState:
+        """Every head at the first slot of an empty memory."""
+        first = jax.nn.one_hot(jnp.zeros(self.read_heads + 1, int), self.slots)
+        reading = self.driver.first_reading
+        memory = jnp.zeros((self.slots, self.width), reading.dtype)
+        controller = self.driver.controller.initial
+        return NTMState(controller, reading, first.astype(reading.dtype), memory)
+
+    def step(
+        self, state: NTMState, inputs: Float[Array, " input_size"], *, write: bool = True
+    ) -> tuple[NTMState, Float[Array, " output_size"], Trace]:
+        controller, hidden, command = self.driver(state.controller, inputs, state.reading)
+        heads = self.read_heads + 1
+        *_, erase, add = split(command, (command.size - 2 * self.width, self.width, self.width))
+        commands = command[: -2 * self.width].reshape(heads, -1)
+        weights = jax.vmap(self._address, in_axes=(0, 0, None))(
+            commands, state.weights, state.memory
+        )
+        readings = weights[:-1] @ state.memory
+        memory = change(state.memory, weights[-1], jax.nn.sigmoid(erase), jnp.tanh(add))
+        reading = readings.reshape(-1)
+        trace = Trace(hidden, weights=weights[:-1], reading=readings)
+        output = self.driver.output(hidden, reading)
+        return NTMState(controller, reading, weights, memory), output, trace
+
+    def _address(
+        self,
+        command: Float[Array, " command"],
+        before: Float[Array, " slots"],
+        memory: Float[Array, "slots width"],
+    ) -> Float[Array, " slots"]:
+        key, strength, gate, shift, exponent = split(command, self.head_sizes)
+        address = Address(
+            jnp.tanh(key),
+            jax.nn.softplus(strength[0]),
+            jax.nn.sigmoid(gate[0]),
+            jax.nn.softmax(shift),
+            oneplus(exponent[0]),
+        )
+        return find(address, before, memory)
+
+
+def find(
+    address: Address, before: Float[Array, " slots"], memory: Float[Array, "slots width"]
+) -> Float[Array, " slots"]:
+    """A head's new weights: by content, mixed with the last ones, shifted around, sharpened
+    (equations 5 to 9).
+    """
+    content = jax.nn.softmax(address.strength * similarity(address.key, memory))
+    gated = address.gate * content + (1 - address.gate) * before
+    return sharpen(rotate(gated, address.shift), address.exponent)
+
+
+def rotate(weights: Float[Array, " slots"], shift: Float[Array, "3"]) -> Float[Array, " slots"]:
+    """Circular convolution: shift is a distribution over moves by -1, 0 and 1 slots."""
+    back, stay, on = shift
+    return back * jnp.roll(weights, -1) + stay * weights + on * jnp.roll(weights, 1)
+
+
+def change(
+    memory: Float[Array, "slots width"],
+    weights: Float[Array, " slots"],
+    erase: Float[Array, " width"],
+    add: Float[Array, " width"],
+) -> Float[Array, "slots width"]:
+    """Erase, then add (equations 3 and 4)."""
+    return memory * (1 - jnp.outer(weights, erase)) + jnp.outer(weights, add)

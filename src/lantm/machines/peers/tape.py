@@ -1,0 +1,115 @@
+"""A recurrent network with a tape (Suzgun et al. 2019; with jumps as in Deletang et al. 2023)."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from lantm.errors import require_positive
+from lantm.machines.peers.driver import Driver, States
+from lantm.machines.peers.slots import SlotCell
+from lantm.parts import CONTROLLERS, Trace
+from lantm.parts.controllers import MakeLayer
+from lantm.parts.pieces import split
+
+ACTIONS = 5
+"""Stay, one cell on, one back, a jump on, a jump back."""
+
+
+class TapeState(NamedTuple):
+    controller: States
+    tape: Float[Array, "*batch slots width"]
+    """From the head's cell on; after the last cell comes the first."""
+    jump: Int[Array, "*batch"]
+    """How far a jump goes: as many cells as the input had steps so far."""
+
+
+class TapeCell(SlotCell):
+    """The controller sees the head's cell, writes there, and moves the head.
+
+    The move is a mixture of five. The paper's machine is told how long the input is; this one
+    counts, so that jumps are as long as the input only once it has ended.
+    """
+
+    driver: Driver
+    input_size: int = eqx.field(static=True)
+    output_size: int = eqx.field(static=True)
+    slots: int = eqx.field(static=True)
+    width: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        input_size: int,
+        output_size: int,
+        slots: int = 128,
+        width: int = 20,
+        *,
+        hidden_size: int = 50,
+        layers: int = 1,
+        controller: MakeLayer = CONTROLLERS["lstm"],
+        key: PRNGKeyArray,
+    ):
+        require_positive(slots=slots, width=width)
+        self.input_size, self.output_size = input_size, output_size
+        self.slots, self.width = slots, width
+        self.driver = Driver(
+            input_size,
+            output_size,
+            width,
+            ACTIONS + width,
+            hidden_size=hidden_size,
+            layers=layers,
+            controller=controller,
+            key=key,
+        )
+
+    def init_state(self, capacity: int = 0) -> TapeState:
+        """An empty tape but for a learned value where the head begins."""
+        first = self.driver.first_reading
+        tape = jnp.zeros((self.slots, self.width), first.dtype).at[0].set(first)
+        return TapeState(self.driver.controller.initial, tape, jnp.array(0, jnp.int32))
+
+    def step(
+        self, state: TapeState, inputs: Float[Array, " input_size"], *, write: bool = True
+    ) -> tuple[TapeState, Float[Array, " output_size"], Trace]:
+        """`write` tells the input, whose steps are counted, from the answer."""
+        controller, hidden, command = self.driver(state.controller, inputs, state.tape[0])
+        actions, value = split(command, (ACTIONS, self.width))
+        jump = state.jump + 1 if write else state.jump
+        tape = move(state.tape.at[0].set(value), jax.nn.softmax(actions), jump)
+        output = self.driver.output(hidden, tape[0])
+        return TapeState(controller, tape, jump), output, Trace(hidden, reading=tape[:1])
+
+
+def move(
+    tape: Float[Array, "slots width"], actions: Float[Array, "5"], jump: Int[Array, ""]
+) -> Float[Array, "slots width"]:
+    """The tape as seen from where the head goes, each way with its probability."""
+    stay, on, back, jump_on, jump_back = actions
+    near = stay * tape + on * jnp.roll(tape, -1, axis=0) + back * jnp.roll(tape, 1, axis=0)
+    far = jump_on * turned(tape, jump) + jump_back * turned(tape, -jump)
+    return near + far
+
+
+@jax.custom_vjp
+def turned(tape: Float[Array, "slots width"], by: Int[Array, ""]) -> Float[Array, "slots width"]:
+    """The tape from that many cells further on."""
+    return jnp.roll(tape, -by, axis=0)
+
+
+def _turned(
+    tape: Float[Array, "slots width"], by: Int[Array, ""]
+) -> tuple[Float[Array, "slots width"], Int[Array, ""]]:
+    return turned(tape, by), by
+
+
+def _turned_back(
+    by: Int[Array, ""], cotangent: Float[Array, "slots width"]
+) -> tuple[Float[Array, "slots width"], None]:
+    """By the way back, which is copied; the transpose that JAX would find adds up cell by cell."""
+    return turned(cotangent, -by), None
+
+
+turned.defvjp(_turned, _turned_back)
