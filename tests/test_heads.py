@@ -9,7 +9,7 @@ import pytest
 import lantm
 from lantm.memory import Slots
 from lantm.parts import GATES, HeadState, LieHeads
-from lantm.parts.lie import LieMovement
+from lantm.parts.lie import LieMovement, decided
 from spaces import INPUTS, config
 
 OPEN, SHUT = 9.0, -9.0
@@ -55,6 +55,13 @@ def test_random_access_leads_a_homing_head_to_where_it_began(space):
     assert np.allclose(keys["jumped"], keys["home"], atol=1e-14)
     assert np.allclose(keys["on"], keys["walk"], atol=1e-14)
     assert not np.any(np.isclose(keys["on"], keys["home"], atol=1e-3).all(axis=1))
+
+
+def test_a_gate_that_leaks_does_not_pull_a_homing_head():
+    gates = jnp.array([0.0, 0.1, 0.25, 0.5, 0.75, 1.0])
+    shares, slopes = jax.vmap(jax.value_and_grad(decided))(gates)
+    assert np.allclose(shares, [0, 0, 0, 0.5, 1, 1])
+    assert np.allclose(slopes, 1)
 
 
 def test_all_heads_of_a_homing_machine_do():

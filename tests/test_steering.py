@@ -188,7 +188,7 @@ def test_going_back_by_hand():
     assert not is_lost(kept._replace(mean=jnp.array(0.55)))
     lost = kept._replace(mean=jnp.array(0.53), noise=jnp.array(0.7))
     assert is_lost(lost)
-    back = gone_back(lost, lost.kept)
+    back = gone_back(lost, lost.kept.noise)
     assert np.allclose([back.mean, back.rate, back.noise], [0.9, 0.5, 0.2])
 
 
@@ -418,6 +418,33 @@ def scores_of(monkeypatch, by_call):
         return lantm.Evaluation(32, coarse, coarse)
 
     monkeypatch.setattr(training, "evaluate_batches", fake)
+
+
+def test_a_validation_far_below_the_best_goes_back_to_its_weights(tiny, tmp_path, monkeypatch):
+    scores_of(monkeypatch, [0.8, 0.71, 0.69])
+    config = tiny(go_back=True, rate_by="performance", validate_every=1, validate_from=1, seed=3)
+    run = lantm.Run.create(config, tmp_path)
+    trainer, rows = Trainer(run), []
+    for done in (1, 2, 3):
+        trainer.step(done - 1)
+        rows.append(trainer.log(done))
+        if done == 1:
+            best = trainer.state.average
+    assert ["gone_back" in row for row in rows] == [False, False, True]
+    for tree in (trainer.state.parameters, trainer.state.average):
+        assert eqx.tree_equal(tree, best)
+    assert np.isclose(trainer.state.steering.rate, 0.5)
+    assert eqx.tree_equal(run.machine("last"), run.machine("best"))
+
+
+def test_without_going_back_nothing_is_brought_back(tiny, tmp_path, monkeypatch):
+    scores_of(monkeypatch, [0.8, 0.1])
+    config = tiny(rate_by="performance", validate_every=1, validate_from=1, seed=3)
+    trainer = Trainer(lantm.Run.create(config, tmp_path))
+    for done in (1, 2):
+        trainer.step(done - 1)
+        row = trainer.log(done)
+    assert "gone_back" not in row
 
 
 def test_a_solved_run_ends_and_says_so(tiny, tmp_path, monkeypatch):

@@ -102,13 +102,19 @@ class Head(eqx.Module):
             r = self.action_gate(action_gate[0])
             a = space.mix_action(r, a, state.action)
         g = self.gate(gate[0])
-        key = space.act(a, space.mix(g, self.goal(space, candidate), state.key))
+        share = decided(g) if self.homing else g
+        key = space.act(a, space.mix(share, self.goal(space, candidate), state.key))
         trace = HeadTrace(key, g, a, space.log(a), r)
         return HeadState(key, a if self.action_gate else None), trace
 
+    @property
+    def homing(self) -> bool:
+        """Whether random access leads back to where the head began."""
+        return self.command_sizes[0] == 0
+
     def goal(self, space: KeySpace, candidate: Float[Array, " _"]) -> Key:
-        """q~, where random access leads: to a candidate or, if homing, to where the head began."""
-        return space.project(candidate if candidate.size else self.initial_key)
+        """q~, where random access leads."""
+        return space.project(self.initial_key if self.homing else candidate)
 
     def ways(
         self, space: KeySpace, command: Float[Array, " command_size"], moved: HeadTrace, key: Key
@@ -117,6 +123,15 @@ class Head(eqx.Module):
         candidate, gate, *_ = split(command, self.command_sizes)
         jumped = space.act(moved.action, self.goal(space, candidate))
         return Ways(self.gate(gate[0]), jumped, space.act(moved.action, key))
+
+
+def decided(gate: AnyScalar) -> AnyScalar:
+    """clip(2 gate - 1/2, 0, 1), with the gradient of the gate itself.
+
+    How far a homing head goes home: a gate that is open by a few hundredths at every step would
+    pull it back in proportion to its distance, and so shorten the steps of long problems.
+    """
+    return gate + jax.lax.stop_gradient(jnp.clip(2 * gate - 0.5, 0, 1) - gate)
 
 
 class Ways(NamedTuple):

@@ -23,6 +23,8 @@ RATE_FALL, RATE_EVERY, LEAST_RATE = 0.97, 20, 0.1
 WORTH_KEEPING, KEPT_WITHIN, LOST_BELOW = 0.5, 0.05, 0.6
 """Weights are kept while the mean is above the first and within the second of its peak; below
 this part of the peak they are gone back to."""
+FORGOTTEN = 0.1
+"""How far below the best validation one has to be for its weights to be gone back to."""
 TABLE_SIZE = 4_000_000
 
 
@@ -131,16 +133,21 @@ def is_lost(steering: Steering) -> bool:
     return float(steering.mean) < LOST_BELOW * float(steering.peak)
 
 
+def is_forgotten(steering: Steering | None, best: float, now: float) -> bool:
+    """Whether a validation shows that what was learned of longer problems is going."""
+    return steering is not None and steering.kept is not None and now < best - FORGOTTEN
+
+
 def keep(steering: Steering, average: PyTree, optimiser: PyTree) -> Steering:
     """These weights are what to go back to."""
     peak = jnp.maximum(steering.peak, steering.mean)
     return steering._replace(peak=peak, kept=Kept(average, optimiser, steering.noise))
 
 
-def gone_back(steering: Steering, kept: Kept) -> Steering:
-    """With half the rate, half the noise, and the mean as it was."""
+def gone_back(steering: Steering, noise: Float[Array, ""]) -> Steering:
+    """With half the rate, half the noise that there was, and the mean as it was."""
     rate = jnp.maximum(steering.rate / 2, LEAST_RATE)
-    return steering._replace(mean=steering.peak, rate=rate, noise=kept.noise / 2)
+    return steering._replace(mean=steering.peak, rate=rate, noise=noise / 2)
 
 
 # ---- noise on the controller

@@ -63,6 +63,7 @@ from lantm.training.steering import (
     Steering,
     first_steering,
     gone_back,
+    is_forgotten,
     is_grown,
     is_lost,
     is_solved,
@@ -433,7 +434,7 @@ class Trainer:
         if self.is_validated(done):
             found = self.validate(done)
             row |= {"validation_fine": found.fine, "validation_coarse": found.coarse}
-            row |= self.note_solved(done, found)
+            row |= self.note_solved(done, found) or self.recover(done, found)
         with self.metrics_file.open("a") as file:
             file.write(json.dumps(row) + "\n")
         return row
@@ -451,7 +452,7 @@ class Trainer:
                 parameters=steering.kept.average,
                 average=steering.kept.average,
                 optimiser=steering.kept.optimiser,
-                steering=gone_back(steering, steering.kept),
+                steering=gone_back(steering, steering.kept.noise),
             )
             row["gone_back"] = True
         return row
@@ -474,6 +475,22 @@ class Trainer:
             return {}
         self.state = self.state._replace(steering=steering._replace(solved=jnp.array(True)))
         return {"solved": True}
+
+    def recover(self, done: int, found: Evaluation) -> dict[str, bool]:
+        """Go back to the best weights, if that validation is much worse than theirs."""
+        steering = self.state.steering
+        if not is_forgotten(steering, float(self.state.best[0]), found.coarse):
+            return {}
+        machine = self.run.machine("best")
+        said = {"config": self.run.digest, "batch": str(done)}
+        save_tree(self.run.weights_path("last"), machine, said)
+        best = eqx.filter(machine, eqx.is_array)
+        self.state = self.state._replace(
+            parameters=best,
+            average=jax.tree.map(jnp.array, best),
+            steering=gone_back(steering, steering.noise),
+        )
+        return {"gone_back": True}
 
     def validate(self, done: int) -> Evaluation:
         """Score the weights at twice the training size; keep them if none were better."""
