@@ -136,9 +136,9 @@ def is_lost(steering: Steering) -> bool:
     return float(steering.mean) < LOST_BELOW * float(steering.peak)
 
 
-def is_forgotten(steering: Steering | None, best: float, now: float) -> bool:
+def is_forgotten(steering: Steering, best: float, now: float) -> bool:
     """Whether a validation shows that what was learned of longer problems is going."""
-    return steering is not None and steering.kept is not None and now < best - FORGOTTEN
+    return steering.kept is not None and now < best - FORGOTTEN
 
 
 def keep(steering: Steering, average: PyTree, optimiser: PyTree) -> Steering:

@@ -479,15 +479,16 @@ class Trainer:
     def recover(self, done: int, found: Evaluation) -> dict[str, bool]:
         """Go back to the best weights, if that validation is much worse than theirs."""
         steering = self.state.steering
-        if not is_forgotten(steering, float(self.state.best[0]), found.coarse):
+        best = float(self.state.best[0])
+        if steering is None or not is_forgotten(steering, best, found.coarse):
             return {}
         machine = self.run.machine("best")
         said = {"config": self.run.digest, "batch": str(done)}
         save_tree(self.run.weights_path("last"), machine, said)
-        best = eqx.filter(machine, eqx.is_array)
+        weights = eqx.filter(machine, eqx.is_array)
         self.state = self.state._replace(
-            parameters=best,
-            average=jax.tree.map(jnp.array, best),
+            parameters=weights,
+            average=jax.tree.map(jnp.array, weights),
             steering=gone_back(steering, steering.noise),
         )
         return {"gone_back": True}
