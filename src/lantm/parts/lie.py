@@ -341,10 +341,10 @@ class LieAccess(Access):
         0 on the tape, and more than a half a step beyond its end.
         """
         if not self.feeling:
-            return jnp.zeros(0)
+            return slots.strengths[:0]
         heads = enumerate(movement.heads.reads)
         squares = jnp.stack([self.nearest(h.key, self.seen_by(i, slots)) for i, h in heads])
-        return squares / (squares + 0.25)
+        return 1 - 0.25 / (squares + 0.25)
 
     def nearest(self, key: Key, slots: Slots) -> Float[Array, ""]:
         """The squared distance to the nearest memory."""

@@ -119,7 +119,7 @@ class Blind(eqx.Module):
         return None
 
     def feel(self, movement: Array, slots: Slots) -> Array:
-        return jnp.zeros(0)
+        return slots.strengths[:0]
 
 
 @dataclass(frozen=True)
