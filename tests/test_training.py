@@ -894,8 +894,8 @@ class Successor(Copy):
 
 def test_an_own_task_on_an_own_key_space(tiny, tmp_path, monkeypatch):
     monkeypatch.setitem(lantm.TASKS, "successor", Successor())
-    run = lantm.train(tiny(task="successor", space="circle"), tmp_path)
-    assert isinstance(run.machine().cell.access.space, own_space.Circle)
+    run = lantm.train(tiny(task="successor", space="turntable"), tmp_path)
+    assert isinstance(run.machine().cell.access.space, own_space.Turntable)
     losses = [row["loss"] for row in run.metrics()]
     assert losses[-1] < losses[0]
     scores = lantm.evaluate(run, [3], examples=32)

@@ -5,7 +5,7 @@ import dataclasses
 import json
 from statistics import fmean
 
-from rich.table import Table
+from rich.table import Column, Table
 
 from lantm.cli.common import Add, accuracies, make_console, show_table
 from lantm.errors import require_one_of
@@ -155,8 +155,8 @@ def run_data(found: argparse.Namespace) -> int:
 
 def run_zoo(found: argparse.Namespace) -> int:
     far = [f"coarse {multiple}x" for multiple in FAR]
-    whose = "whose machine and training"
-    table = Table("machine", "fine 2x", "coarse 2x", *far, whose, "trained by")
+    machine, whose = Column("machine", no_wrap=True), Column("whose", no_wrap=True)
+    table = Table(machine, "fine 2x", "coarse 2x", *far, whose, "trained by")
     for name in zoo_names():
         run = Run.open(name)
         rows = [row for row in (run.result or {})["test"] if row["checkpoint"] == "best"]
