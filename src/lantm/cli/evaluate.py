@@ -20,7 +20,7 @@ from lantm.tasks.streams import (
 )
 from lantm.tasks.textfile import write_batches
 from lantm.training.evaluation import percent
-from lantm.training.kinds import KIND_NAMES, kind_of
+from lantm.training.kinds import kind_of
 from lantm.training.lengths import evaluate_lengths, save_lengths
 from lantm.training.runs import Run, evaluate, zoo_names
 
@@ -155,14 +155,14 @@ def run_data(found: argparse.Namespace) -> int:
 
 def run_zoo(found: argparse.Namespace) -> int:
     far = [f"coarse {multiple}x" for multiple in FAR]
-    machine, whose = Column("machine", no_wrap=True), Column("whose", no_wrap=True)
-    table = Table(machine, "fine 2x", "coarse 2x", *far, whose, "trained by")
+    names = Column("machine", no_wrap=True), Column("kind", no_wrap=True)
+    table = Table(names[0], "fine 2x", "coarse 2x", *far, names[1], "trained by")
     for name in zoo_names():
         run = Run.open(name)
         rows = [row for row in (run.result or {})["test"] if row["checkpoint"] == "best"]
         scores = {row["source"]: list(map(percent, accuracies(row))) for row in rows}
         beyond = [scores[multiple][1] if multiple in scores else "-" for multiple in FAR]
-        kind = KIND_NAMES[kind_of(run.config.flat())]
+        kind = kind_of(run.config.flat())
         table.add_row(name, *scores[2], *beyond, kind, run.config.command)
     show_table(make_console(), table)
     return 0
