@@ -30,6 +30,7 @@ from lantm.training.steering import (
     is_worth_keeping,
     keep,
     normal_table,
+    shaken_less,
     slice_normals,
     steer,
 )
@@ -189,7 +190,10 @@ def test_going_back_by_hand():
     lost = kept._replace(mean=jnp.array(0.53), noise=jnp.array(0.7))
     assert is_lost(lost)
     back = gone_back(lost, lost.kept.noise)
-    assert np.allclose([back.mean, back.rate, back.noise, back.ceiling], [0.9, 0.5, 0.2, 0.2])
+    assert np.allclose([back.mean, back.rate, back.noise, back.ceiling], [0.9, 0.5, 0.2, 1.0])
+    for noise, ceiling in ((0.8, 0.4), (0.1, 0.3)):
+        back = shaken_less(lost._replace(noise=jnp.array(noise)))
+        assert np.allclose([back.noise, back.ceiling], [noise / 2, ceiling])
 
 
 @pytest.mark.parametrize(

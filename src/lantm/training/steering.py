@@ -148,9 +148,16 @@ def keep(steering: Steering, average: PyTree, optimiser: PyTree) -> Steering:
 
 
 def gone_back(steering: Steering, noise: Float[Array, ""]) -> Steering:
-    """With half the rate, half the noise that there was and never more, the mean as it was."""
-    rate, half = jnp.maximum(steering.rate / 2, LEAST_RATE), noise / 2
-    return steering._replace(mean=steering.peak, rate=rate, noise=half, ceiling=half)
+    """With half the rate, half the noise that there was, and the mean as it was."""
+    rate = jnp.maximum(steering.rate / 2, LEAST_RATE)
+    return steering._replace(mean=steering.peak, rate=rate, noise=noise / 2)
+
+
+def shaken_less(steering: Steering) -> Steering:
+    """Gone back, with noise that will grow only to half of what it was, or to `SHAKEN`."""
+    least = jnp.maximum(steering.noise / 2, SHAKEN)
+    back = gone_back(steering, steering.noise)
+    return back._replace(ceiling=jnp.minimum(steering.ceiling, least))
 
 
 # ---- noise on the controller

@@ -71,6 +71,7 @@ from lantm.training.steering import (
     is_worth_keeping,
     keep,
     normal_table,
+    shaken_less,
 )
 from lantm.training.updates import (
     TrainingState,
@@ -489,7 +490,7 @@ class Trainer:
         self.state = self.state._replace(
             parameters=weights,
             average=jax.tree.map(jnp.array, weights),
-            steering=gone_back(steering, steering.noise),
+            steering=shaken_less(steering),
         )
         return {"gone_back": True}
 
