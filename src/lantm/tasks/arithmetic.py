@@ -46,12 +46,12 @@ class InterleavedAdd(Task):
         return digits, add(digits[:, ::2], digits[:, 1::2])
 
 
-def add(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def add(x: np.ndarray, y: np.ndarray, base: int = 10) -> np.ndarray:
     """The sum of two numbers of k digits in k + 1 digits, for a batch: [batch, k] each."""
     sums = x + y
     digits = np.zeros((len(x), x.shape[1] + 1), sums.dtype)
     carry = np.zeros(len(x), sums.dtype)
     for place in range(x.shape[1]):
-        carry, digits[:, place] = np.divmod(sums[:, place] + carry, 10)
+        carry, digits[:, place] = np.divmod(sums[:, place] + carry, base)
     digits[:, -1] = carry
     return digits

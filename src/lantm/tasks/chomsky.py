@@ -9,7 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from lantm.tasks.arithmetic import add
 from lantm.tasks.base import Task
+from lantm.tasks.permutation import Reverse
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Cycle(ChomskyTask):
 
 
 @dataclass(frozen=True)
-class ReverseString(ChomskyTask):
+class ReverseString(ChomskyTask, Reverse):
     """Bits backwards.
 
     >>> ReverseString().example(size=5)
@@ -89,12 +91,6 @@ class ReverseString(ChomskyTask):
     """
 
     name: ClassVar[str] = "chomsky_reverse"
-
-    def problems(
-        self, rng: np.random.Generator, size: int, batch: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        inputs = self.draw(rng, batch, size)
-        return inputs, inputs[:, ::-1]
 
 
 @dataclass(frozen=True)
@@ -222,10 +218,7 @@ class BinaryAddition(ChomskyTask):
         inputs = np.where(places == plus, 2, bits)
         first = np.where(places < plus, bits, 0)
         second = np.where(places < size - 1 - plus, shifted(bits, plus + 1), 0)
-        total, carry = np.zeros((batch, size), int), np.zeros(batch, int)
-        for place in range(size):
-            carry, total[:, place] = np.divmod(first[:, place] + second[:, place] + carry, 2)
-        return inputs, cut_zeros(total, self.blank)
+        return inputs, cut_zeros(add(first, second, base=2)[:, :size], self.blank)
 
 
 def shifted(rows: np.ndarray, by: np.ndarray) -> np.ndarray:

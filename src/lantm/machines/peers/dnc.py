@@ -5,16 +5,13 @@ freed, and sharp temporal links.
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
-from lantm.errors import require_positive
-from lantm.machines.peers.driver import Driver, States
+from lantm.machines.peers.driver import States
 from lantm.machines.peers.slots import SlotCell, oneplus, sharpen, similarity
-from lantm.parts import CONTROLLERS, Trace
-from lantm.parts.controllers import MakeLayer
+from lantm.parts import Trace
 from lantm.parts.pieces import split
 
 
@@ -41,39 +38,9 @@ class DNCCell(SlotCell):
     number of slots.
     """
 
-    driver: Driver
-    input_size: int = eqx.field(static=True)
-    output_size: int = eqx.field(static=True)
-    slots: int = eqx.field(static=True)
-    width: int = eqx.field(static=True)
-    read_heads: int = eqx.field(static=True)
-
-    def __init__(
-        self,
-        input_size: int,
-        output_size: int,
-        slots: int = 64,
-        width: int = 20,
-        read_heads: int = 1,
-        *,
-        hidden_size: int = 50,
-        layers: int = 1,
-        controller: MakeLayer = CONTROLLERS["lstm"],
-        key: PRNGKeyArray,
-    ):
-        require_positive(slots=slots, width=width, read_heads=read_heads)
-        self.input_size, self.output_size = input_size, output_size
-        self.slots, self.width, self.read_heads = slots, width, read_heads
-        self.driver = Driver(
-            input_size,
-            output_size,
-            read_heads * width,
-            sum(self.write_sizes) + read_heads * sum(self.read_sizes),
-            hidden_size=hidden_size,
-            layers=layers,
-            controller=controller,
-            key=key,
-        )
+    @property
+    def command_size(self) -> int:
+        return sum(self.write_sizes) + self.read_heads * sum(self.read_sizes)
 
     @property
     def write_sizes(self) -> tuple[int, ...]:

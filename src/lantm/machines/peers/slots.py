@@ -1,10 +1,16 @@
 """Memories of fixed size: what the recurrent peers share."""
 
+import abc
+from typing import Any
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from lantm.errors import require_positive
 from lantm.machines.cell import Cell
+from lantm.machines.peers.driver import Driver
 from lantm.unrolling.scan import Inputs, Lengths, Noise, Outputs, State, unroll_scan
 
 SOFT = 1e-6
@@ -19,6 +25,34 @@ class SlotCell(Cell):
     So a trained machine can be given more of them. All its steps may write, those of the answer
     too, as published.
     """
+
+    driver: Driver
+    input_size: int = eqx.field(static=True)
+    output_size: int = eqx.field(static=True)
+    slots: int = eqx.field(static=True)
+    width: int = eqx.field(static=True)
+    read_heads: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        input_size: int,
+        output_size: int,
+        slots: int = 128,
+        width: int = 20,
+        read_heads: int = 1,
+        **driver: Any,
+    ):
+        """`driver` is the rest of what `Driver` takes."""
+        require_positive(slots=slots, width=width, read_heads=read_heads)
+        self.input_size, self.output_size = input_size, output_size
+        self.slots, self.width, self.read_heads = slots, width, read_heads
+        read_width, command_size = read_heads * width, self.command_size
+        self.driver = Driver(input_size, output_size, read_width, command_size, **driver)
+
+    @property
+    @abc.abstractmethod
+    def command_size(self) -> int:
+        """Numbers that the controller emits at every step."""
 
     @property
     def initial_memories(self) -> int:

@@ -1,17 +1,14 @@
 """A recurrent network with a stack (Joulin & Mikolov 2015, arXiv:1503.01007)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
-from lantm.errors import require_positive
-from lantm.machines.peers.driver import Driver, States
+from lantm.machines.peers.driver import States
 from lantm.machines.peers.slots import SlotCell
-from lantm.parts import CONTROLLERS, Trace
-from lantm.parts.controllers import MakeLayer
+from lantm.parts import Trace
 from lantm.parts.pieces import split
 
 ACTIONS = 3
@@ -31,37 +28,15 @@ class StackCell(SlotCell):
     What is pushed onto a full stack lets its bottom fall off.
     """
 
-    driver: Driver
-    input_size: int = eqx.field(static=True)
-    output_size: int = eqx.field(static=True)
-    slots: int = eqx.field(static=True)
-    width: int = eqx.field(static=True)
-
     def __init__(
-        self,
-        input_size: int,
-        output_size: int,
-        slots: int = 128,
-        width: int = 20,
-        *,
-        hidden_size: int = 50,
-        layers: int = 1,
-        controller: MakeLayer = CONTROLLERS["lstm"],
-        key: PRNGKeyArray,
+        self, input_size: int, output_size: int, slots: int = 128, width: int = 20, **driver: Any
     ):
-        require_positive(slots=slots, width=width)
-        self.input_size, self.output_size = input_size, output_size
-        self.slots, self.width = slots, width
-        self.driver = Driver(
-            input_size,
-            output_size,
-            width,
-            ACTIONS + width,
-            hidden_size=hidden_size,
-            layers=layers,
-            controller=controller,
-            key=key,
-        )
+        """With one head; `driver` is the rest of what `Driver` takes."""
+        super().__init__(input_size, output_size, slots, width, **driver)
+
+    @property
+    def command_size(self) -> int:
+        return ACTIONS + self.width
 
     def init_state(self, capacity: int = 0) -> StackState:
         """Nothing on the stack but a learned first value, below which there is nothing."""

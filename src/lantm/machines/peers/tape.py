@@ -1,17 +1,14 @@
 """A recurrent network with a tape (Suzgun et al. 2019; with jumps as in Deletang et al. 2023)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int
 
-from lantm.errors import require_positive
-from lantm.machines.peers.driver import Driver, States
+from lantm.machines.peers.driver import States
 from lantm.machines.peers.slots import SlotCell
-from lantm.parts import CONTROLLERS, Trace
-from lantm.parts.controllers import MakeLayer
+from lantm.parts import Trace
 from lantm.parts.pieces import split
 
 ACTIONS = 5
@@ -33,37 +30,15 @@ class TapeCell(SlotCell):
     counts, so that jumps are as long as the input only once it has ended.
     """
 
-    driver: Driver
-    input_size: int = eqx.field(static=True)
-    output_size: int = eqx.field(static=True)
-    slots: int = eqx.field(static=True)
-    width: int = eqx.field(static=True)
-
     def __init__(
-        self,
-        input_size: int,
-        output_size: int,
-        slots: int = 128,
-        width: int = 20,
-        *,
-        hidden_size: int = 50,
-        layers: int = 1,
-        controller: MakeLayer = CONTROLLERS["lstm"],
-        key: PRNGKeyArray,
+        self, input_size: int, output_size: int, slots: int = 128, width: int = 20, **driver: Any
     ):
-        require_positive(slots=slots, width=width)
-        self.input_size, self.output_size = input_size, output_size
-        self.slots, self.width = slots, width
-        self.driver = Driver(
-            input_size,
-            output_size,
-            width,
-            ACTIONS + width,
-            hidden_size=hidden_size,
-            layers=layers,
-            controller=controller,
-            key=key,
-        )
+        """With one head; `driver` is the rest of what `Driver` takes."""
+        super().__init__(input_size, output_size, slots, width, **driver)
+
+    @property
+    def command_size(self) -> int:
+        return ACTIONS + self.width
 
     def init_state(self, capacity: int = 0) -> TapeState:
         """An empty tape but for a learned value where the head begins."""
