@@ -142,16 +142,21 @@ def peer_settings(task: str, model: str, regime: str) -> list[Settings]:
     return tried + [{"test_far": True}] * (model in LIE_MODELS)
 
 
+def as_it_is(task: str, model: str, regime: str) -> list[Settings]:
+    """The recipe alone."""
+    return [{}]
+
+
 GRIDS = {
     grid.name: grid
     for grid in (
         Grid("paper", "paper", paper_settings),
         Grid("best", "paper", best_settings),
-        Grid("default", "default", lambda task, model, regime: [{}]),
+        Grid("default", "default", as_it_is),
         Grid(
             "steered",
             "steered",
-            lambda task, model, regime: [{}],
+            as_it_is,
             models=("lantm",),
             regimes=("small",),
             seeds=tuple(range(1, 11)),
