@@ -86,8 +86,7 @@ class MemoryCell(Cell):
             key=keys[1],
         )
         self.initial_reading = uniform(keys[2], read_width)
-        shown = read_width + access.felt_size
-        self.output = output(hidden_size, shown, output_size, gated=gated_output, key=keys[3])
+        self.output = output(hidden_size, read_width, output_size, gated=gated_output, key=keys[3])
         self.interface = eqx.nn.Linear(hidden_size, sum(self.command_sizes), key=keys[4])
 
     @property
@@ -130,7 +129,7 @@ class MemoryCell(Cell):
         hidden = controller[-1].hidden
         direct, values, strengths, gate, command = split(self.interface(hidden), self.command_sizes)
 
-        heads, weights, felt, read, wrote = self.access(command, state.heads, state.memory.slots)
+        heads, weights, read, wrote = self.access(command, state.heads, state.memory.slots)
         readings = state.memory.read(weights)
 
         values = jnp.tanh(values).reshape(self.access.write_heads, self.width)
@@ -142,8 +141,8 @@ class MemoryCell(Cell):
 
         output_gate = jax.nn.sigmoid(gate[0]) if self.output.gated else None
         reading = readings.reshape(-1)
-        shown = jnp.concatenate([reading, felt])
-        output = direct + self.output.matrix() @ self.output.features(output_gate, hidden, shown)
+        features = self.output.features(output_gate, hidden, reading)
+        output = direct + self.output.matrix() @ features
         trace = Trace(hidden, read, wrote, weights, readings, values, strengths, output_gate)
         return MemoryState(controller, reading, heads, memory), output, trace
 
@@ -184,8 +183,7 @@ class MemoryCell(Cell):
             noise,
         )
         gates = jax.nn.sigmoid(end.commands[:, :, self.skipped - 1]) if self.output.gated else None
-        shown = jnp.concatenate([end.readings, end.felt], axis=2)
-        features = jax.vmap(jax.vmap(self.output.features))(gates, end.hidden, shown)
+        features = jax.vmap(jax.vmap(self.output.features))(gates, end.hidden, end.readings)
         matrix = jnp.concatenate([weight[:outputs], self.output.matrix()], axis=1)
         both = jnp.concatenate([end.hidden, features], axis=2)
         said = for_all(Affine(matrix.T, bias[:outputs]), both)

@@ -73,8 +73,8 @@ class ModelConfig:
     """Where a gate is half open, read at both places, instead of at a place between them."""
     strength_floor: float = 0.0
     """The least strength of a memory, from 0 to 1."""
-    feeling: bool = False
-    """The output is told how far the read heads are from the nearest memory."""
+    blank: bool = False
+    """Where nothing was written heads read a blank, the initial memory, instead of the nearest."""
     homing: bool = False
     """Random access leads heads back to where they began, not to places that are emitted."""
     memories: int = 1
@@ -248,7 +248,7 @@ def build_lie_access(config: ModelConfig, key: PRNGKeyArray) -> LieAccess:
         WEIGHTINGS[config.chosen("weighting")](),
         anchored=config.anchored,
         blended=config.blended,
-        feeling=config.feeling,
+        blank=config.blank,
         memories=config.memories,
     )
 
@@ -290,7 +290,7 @@ OWN_SETTINGS: dict[str, Any] = {
     "anchored": False,
     "blended": False,
     "homing": False,
-    "feeling": False,
+    "blank": False,
     "strength_floor": 0.0,
     "memories": 1,
     "slots": None,
@@ -302,7 +302,7 @@ SIZES = {"hidden_size": 50, "embedding_size": 14}
 MEMORY = frozenset({"output", "strength_floor"})
 LIE = MEMORY | {
     *("space", "weighting", "action_interpolation", "read_heads", "write_heads"),
-    *("gate", "anchored", "blended", "homing", "feeling", "memories"),
+    *("gate", "anchored", "blended", "homing", "blank", "memories"),
 }
 RANDOM = MEMORY | {"key_size", "sharpen"}
 

@@ -28,7 +28,6 @@ class Addressing(NamedTuple):
     heads: Heads
     weights: Float[Array, "reads slots"]
     """w_i of each read head."""
-    felt: Float[Array, " felt_size"]
     read: HeadTrace
     write: HeadTrace
     """Its keys are those of the memories to be written."""
@@ -88,18 +87,6 @@ class Access(eqx.Module):
     ) -> Heads:
         """The heads after the step."""
 
-    @property
-    def felt_size(self) -> int:
-        """Numbers that `feel` gives."""
-        return 0
-
-    def feel(self, movement: Movement, slots: Slots) -> Float[Array, " felt_size"]:
-        """What the output is told of the places that were read, beside the readings.
-
-        No gradient goes through it: the fast loop does not ask for one.
-        """
-        return slots.strengths[:0]
-
     def __call__(
         self, command: Float[Array, " command_size"], heads: Heads, slots: Slots
     ) -> Addressing:
@@ -107,9 +94,8 @@ class Access(eqx.Module):
         movement, read, write = self.move(command, heads)
         weights = self.normalise(self.weigh(movement, slots))
         heads = self.settle(movement, weights, slots)
-        felt = jax.lax.stop_gradient(self.feel(movement, slots))
         wrote = write._replace(key=self.write_keys(movement))
-        return Addressing(heads, weights, felt, read, wrote)
+        return Addressing(heads, weights, read, wrote)
 
     def normalise(self, masses: Masses) -> Float[Array, "reads slots"]:
         """The weights of each reading."""

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from jaxtyping import Scalar as AnyScalar
 
 from lantm.initialise import uniform
@@ -38,6 +38,9 @@ class CutOffGate(Gate):
         curve = 1.6 * jax.nn.sigmoid(raw + self.bias) - 0.3
         return curve + jax.lax.stop_gradient(jnp.clip(curve, 0, 1) - curve)
 
+
+BLANK = 0.25
+"""The squared distance of a blank from every place, before it learns: half a step."""
 
 GATES: dict[str, Callable[[float], Gate]] = {"sigmoid": Gate, "cut_off": CutOffGate}
 """What makes a gate of random access from its bias, by name."""
@@ -168,11 +171,12 @@ class LieAccess(Access):
     anchors: tuple[Float[Array, ""], ...] | None
     """Of each read head, before a sigmoid: how far it goes, after a reading, to the mean key of
     what it read."""
+    blank: Float[Array, ""] | None
+    """If there is one, the initial memory is what is read where nothing was written: it is equally
+    far from every place. The logarithm of its squared distance, which is learned."""
     blended: bool = eqx.field(static=True)
     """Read where random access leads and where Lie access leads and mix the weights, instead of
     reading at a mixture of the places."""
-    feeling: bool = eqx.field(static=True)
-    """Tell the output how far each read head is from the nearest memory."""
     memories: int = eqx.field(static=True)
     """Among which the heads are shared out in turn. Each lies in slots of its own: it is seen by
     its own read heads alone, and begins with a memory of its own."""
@@ -185,14 +189,15 @@ class LieAccess(Access):
         weighting: Weighting | None = None,
         *,
         anchored: bool = False,
+        blank: bool = False,
         blended: bool = False,
-        feeling: bool = False,
         memories: int = 1,
     ):
         self.space, self.reads, self.writes = space, tuple(reads), tuple(writes)
         self.weighting = weighting or InverseSquare()
         self.anchors = tuple(jnp.zeros(()) for _ in reads) if anchored else None
-        self.blended, self.feeling, self.memories = blended, feeling, memories
+        self.blank = jnp.log(BLANK) if blank else None
+        self.blended, self.memories = blended, memories
 
     def __check_init__(self) -> None:
         require_shapes(self.space)
@@ -322,7 +327,7 @@ class LieAccess(Access):
             return slots
         slot = jnp.arange(len(slots.strengths))
         head = (slot - self.memories) % self.write_heads
-        memory = jnp.where(slot < self.memories, slot, head % self.memories)
+        memory = jnp.where(self.initial(slots), slot, head % self.memories)
         return slots._replace(valid=slots.valid & (memory == number % self.memories))
 
     def masses_at(
@@ -330,26 +335,14 @@ class LieAccess(Access):
     ) -> Float[Array, " slots"]:
         """What a head at that place sees."""
         squared_distances = self.space.squared_distance(key, slots.keys)
+        if self.blank is not None:
+            everywhere = jnp.exp(self.blank)
+            squared_distances = jnp.where(self.initial(slots), everywhere, squared_distances)
         return self.weighting.masses(squared_distances, raw, slots.strengths, slots.valid)
 
-    @property
-    def felt_size(self) -> int:
-        return self.read_heads if self.feeling else 0
-
-    def feel(self, movement: LieMovement, slots: Slots) -> Float[Array, " felt_size"]:
-        """Of each read head d^2 / (d^2 + 1/4), d being the distance to the nearest memory: close to
-        0 on the tape, and more than a half a step beyond its end.
-        """
-        if not self.feeling:
-            return slots.strengths[:0]
-        heads = enumerate(movement.heads.reads)
-        squares = jnp.stack([self.nearest(h.key, self.seen_by(i, slots)) for i, h in heads])
-        return 1 - 0.25 / (squares + 0.25)
-
-    def nearest(self, key: Key, slots: Slots) -> Float[Array, ""]:
-        """The squared distance to the nearest memory."""
-        squares = self.space.squared_distance(key, slots.keys)
-        return jnp.min(jnp.where(slots.valid, squares, jnp.inf))
+    def initial(self, slots: Slots) -> Bool[Array, " slots"]:
+        """Which slots hold the memories from before the first step."""
+        return jnp.arange(len(slots.strengths)) < self.memories
 
     def settle(
         self, movement: LieMovement, weights: Float[Array, "reads slots"], slots: Slots
@@ -360,13 +353,16 @@ class LieAccess(Access):
         heads = movement.heads
         if self.anchors is None:
             return heads
-        means = self.normalise(jax.lax.stop_gradient(weights) ** 3) @ slots.keys
-        reads = (
-            state._replace(
-                key=self.space.mix(jax.nn.sigmoid(raw), self.space.project(mean), state.key)
-            )
-            for raw, mean, state in zip(self.anchors, means, heads.reads, strict=True)
-        )
+        cubes = self.normalise(jax.lax.stop_gradient(weights) ** 3)
+        if self.blank is not None:
+            cubes = jnp.where(self.initial(slots)[None], 0.0, cubes)
+        reads = []
+        for raw, cube, state in zip(self.anchors, cubes, heads.reads, strict=True):
+            mean = cube @ slots.keys
+            if self.blank is not None:  # it is wherever the head is
+                mean = mean + (1 - jnp.sum(cube)) * state.key
+            goal = self.space.project(mean)
+            reads.append(state._replace(key=self.space.mix(jax.nn.sigmoid(raw), goal, state.key)))
         return LieHeads(tuple(reads), heads.writes)
 
     def chart(self, keys: np.ndarray) -> Chart:

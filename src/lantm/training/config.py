@@ -8,20 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lantm.errors import require_one_of, require_positive
-from lantm.machines.models import MODELS, ModelConfig
+from lantm.machines.models import MODELS, OWN_SETTINGS, ModelConfig
 from lantm.settings import UNSET, canonical_fields
 from lantm.tasks import TASKS
-from lantm.tasks.streams import REGIMES
+from lantm.tasks.streams import BATCH_SIZE, REGIMES
 from lantm.training.optimiser import OPTIMISERS
 
 COUNTS = (
     *("batches", "validate_every", "validate_from", "validation_examples", "test_examples"),
-    *("starts", "start_batches"),
+    *("starts", "start_batches", "sizes_per_batch"),
 )
 LARGEST = {"seed": 2**32 - 1, "decay_delay": (2**31 - 1) // 10, "batches": 2**31 - 1}
 """What 32 bits hold: jax counts with these in single precision."""
 INITIALISATIONS = ("fan_in", "uniform", "straight")
 STEERED_BY = ("clock", "performance")
+GROWTH_OF = ("sizes", "answers", "turns")
 USUAL_BETA2 = 0.999
 FIRST_FIELDS = frozenset(
     {
@@ -45,8 +46,8 @@ UNKNOWN_AT_FIRST = ("growth", "optimiser")
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Everything that decides the outcome of a run. The defaults are our own recipe, see
-    `docs/deviations.md`; `RECIPES["paper"]` has the paper's.
+    """Everything that decides the outcome of a run. The defaults are those of the recipe `plain`,
+    see `docs/deviations.md`; `RECIPES` has the others.
     """
 
     task: str = "copy"
@@ -92,18 +93,27 @@ class TrainConfig:
     keep_all: bool = False
     """Keep the weights of every checkpoint, for animations."""
     growth_by: str = "clock"
-    """clock: sizes grow as --growth says; performance: from the smallest tenth on, the faster the
-    more of the training problems are right."""
+    """clock: sizes grow as --growth says; performance: problems grow from a tenth on, the faster
+    the more of the training problems are right."""
+    growth_of: str = "sizes"
+    """What grows by performance. sizes: from the smallest on; answers: of all sizes, how much of an
+    answer counts; turns: answers in the first of several starts, sizes in the next, and so on."""
+    sizes_per_batch: int = 1
+    """Sizes of the problems in a batch."""
     noise: float = 0.0
     """The largest noise on the controller while learning; it goes up and down with the share of
     training problems that are right, once sizes have grown."""
     rate_by: str = "clock"
-    """clock: the learning rate falls as --decay-delay says; performance: by 3 % every 20 batches,
-    down to a tenth, while nine of ten training problems are right."""
+    """clock: the learning rate falls as --decay-delay says; performance: it follows the loss and
+    the share of training problems that are wrong, down to a tenth."""
     beta2: float = USUAL_BETA2
     """Decay of Adam's second moment."""
+    steady: float | None = None
+    """The largest norm of a gradient, of adam, as a multiple of what it was of late."""
+    slow_cells: int = 0
+    """Cells of an LSTM that at first keep what they hold for some hundred steps."""
     go_back: bool = False
-    """Go back to weights from before, at half the rate and noise, where training breaks down."""
+    """Go back to the best weights, with less noise, where a validation is much worse."""
     solved: float | None = None
     """Training ends at a validation with this coarse accuracy, of fully grown sizes and under
     noise, where there is any; if not given, after all batches."""
@@ -139,14 +149,26 @@ class TrainConfig:
             value = getattr(self, name)
             if not 0 <= value < 1:
                 raise ValueError(f"{name} must be from 0 to below 1, got {value!r}")
-        if self.forget_bias is not None and self.model.driver != "lstm":
-            raise ValueError(f"forget_bias is only for lstm controllers, got {self.forget_bias!r}")
+        for name, neutral in (("forget_bias", None), ("slow_cells", 0)):
+            value = getattr(self, name)
+            if value != neutral and self.model.driver != "lstm":
+                raise ValueError(f"{name} is only for lstm controllers, got {value!r}")
+        cells = self.model.chosen("hidden_size") or 0
+        if not 0 <= self.slow_cells <= cells:
+            raise ValueError(f"slow_cells must be from 0 to {cells}, got {self.slow_cells}")
         self._require_steerable()
 
     def _require_steerable(self) -> None:
         """What is adjusted by performance can be, and nothing is asked for twice."""
         for name in ("growth_by", "rate_by"):
             require_one_of(name, getattr(self, name), STEERED_BY)
+        require_one_of("growth_of", self.growth_of, GROWTH_OF)
+        if self.growth_by == "clock" and self.growth_of != GROWTH_OF[0]:
+            raise ValueError(f"growth_of is only for growth_by performance, got {self.growth_of!r}")
+        if self.sizes_per_batch > BATCH_SIZE:
+            raise ValueError(
+                f"sizes_per_batch must be at most {BATCH_SIZE}, got {self.sizes_per_batch}"
+            )
         if self.growth_by == "performance" and self.growth:
             raise ValueError(f"growth is only for growth_by clock, got {self.growth!r}")
         if self.noise < 0:
@@ -156,8 +178,12 @@ class TrainConfig:
             raise ValueError(
                 f"noise is only for {', '.join(takers)}; got {self.noise!r} for {self.model.model}"
             )
-        if self.optimiser != "adam" and self.beta2 != USUAL_BETA2:
-            raise ValueError(f"beta2 is only for adam, got {self.beta2!r} for {self.optimiser}")
+        for name, neutral in (("beta2", USUAL_BETA2), ("steady", None)):
+            value = getattr(self, name)
+            if self.optimiser != "adam" and value != neutral:
+                raise ValueError(f"{name} is only for adam, got {value!r} for {self.optimiser}")
+        if self.steady is not None and self.steady <= 0:
+            raise ValueError(f"steady must be a number above 0, got {self.steady!r}")
         if self.solved is not None and not 0 < self.solved <= 1:
             raise ValueError(f"solved must be above 0 and at most 1, got {self.solved!r}")
         if self.starts > 1 and self.start_batches >= self.batches:
@@ -214,7 +240,8 @@ class TrainConfig:
     def _command(self, recipe: str) -> str:
         """The command that begins with that recipe."""
         words = [f"lantm train {self.task}"] + [f"--recipe {recipe}"] * (recipe != "default")
-        usual = configure(recipe, task=self.task).flat()
+        usual = configure(recipe, task=self.task, model=self.model.model).flat()
+        usual["model"] = configure(recipe).model.model
         for name, value in self.flat().items():
             if value != usual[name]:
                 text = UNSET if value is None else shlex.quote(str(value))
@@ -247,7 +274,35 @@ def identity(config: Any) -> dict[str, Any]:
 
 
 RECIPES: dict[str, dict[str, Any]] = {
-    "default": {},
+    "default": {
+        "weighting": "inverse_power",
+        "output": "nonlinear",
+        "gate": "cut_off",
+        "anchored": True,
+        "blank": True,
+        "blended": True,
+        "homing": True,
+        "read_heads": 2,
+        "strength_floor": 0.2,
+        "initial_strength_bias": 0.0,
+        "read_gate_bias": -3.0,
+        "write_gate_bias": -5.0,
+        "slow_cells": 5,
+        "optimiser": "adam",
+        "lr": 0.005,
+        "beta2": 0.99,
+        "steady": 2.0,
+        "batches": 8000,
+        "sizes_per_batch": 4,
+        "growth_by": "performance",
+        "growth_of": "turns",
+        "noise": 1.0,
+        "rate_by": "performance",
+        "go_back": True,
+        "solved": 0.99,
+        "starts": 6,
+    },
+    "plain": {},
     "paper": {
         "clip": 32.0,
         "averaging": 0.0,
@@ -256,33 +311,21 @@ RECIPES: dict[str, dict[str, Any]] = {
         "validate_from": 5000,
         "validation_examples": 3200,
     },
-    "steered": {
-        "weighting": "inverse_power",
-        "output": "nonlinear",
-        "gate": "cut_off",
-        "anchored": True,
-        "blended": True,
-        "homing": True,
-        "feeling": True,
-        "read_heads": 2,
-        "strength_floor": 0.2,
-        "read_gate_bias": -3.0,
-        "write_gate_bias": -5.0,
-        "optimiser": "adam",
-        "lr": 0.005,
-        "beta2": 0.99,
-        "clip": 1.0,
-        "averaging": 0.99,
-        "batches": 8000,
-        "growth_by": "performance",
-        "noise": 1.0,
-        "rate_by": "performance",
-        "go_back": True,
-        "solved": 0.99,
-        "starts": 6,
-    },
 }
-"""Settings that belong together, by name; fields of `TrainConfig` and of its model."""
+"""Settings that belong together, by name; fields of `TrainConfig` and of its model. `plain` trains
+the paper's machine.
+"""
+
+
+def fitting(recipe: dict[str, Any], model: str) -> dict[str, Any]:
+    """What a model can take of a recipe."""
+    design = MODELS[model]
+    foreign = OWN_SETTINGS.keys() - design.takes
+    if not design.noisy:
+        foreign |= {"noise"}
+    if design.controller not in (None, "lstm"):
+        foreign |= {"slow_cells"}
+    return {name: value for name, value in recipe.items() if name not in foreign}
 
 
 def configure(recipe: str = "default", **settings: Any) -> TrainConfig:
@@ -291,9 +334,13 @@ def configure(recipe: str = "default", **settings: Any) -> TrainConfig:
     >>> config = configure("paper", task="reverse", model="slantm", seed=2)
     >>> config.clip, config.model.model, config.model.read_gate_bias
     (32.0, 'slantm', 0.0)
+
+    Of a recipe only that counts which its model can take.
     """
     require_one_of("recipe", recipe, RECIPES)
-    merged = {**RECIPES[recipe], **settings}
+    model_name = settings.get("model", ModelConfig.model)
+    require_one_of("model", model_name, MODELS)
+    merged = fitting(RECIPES[recipe], model_name) | settings
     model_fields = {f.name for f in dataclasses.fields(ModelConfig)}
     own_fields = {f.name for f in dataclasses.fields(TrainConfig)} - {"model"}
     for name in merged:

@@ -2,7 +2,12 @@
 
 from collections.abc import Callable
 
+import jax
+import jax.numpy as jnp
 import optax
+
+TINY = 1e-30
+"""For a gradient of norm zero."""
 
 Optimiser = Callable[..., optax.GradientTransformation]
 """Made from a learning rate or schedule, and `clip`: the largest norm of a gradient."""
@@ -20,10 +25,39 @@ def rmsprop(
 
 
 def adam(
-    learning_rate: optax.ScalarOrSchedule, *, beta2: float = 0.999, clip: float = 32.0
+    learning_rate: optax.ScalarOrSchedule,
+    *,
+    beta2: float = 0.999,
+    clip: float = 32.0,
+    steady: float | None = None,
 ) -> optax.GradientTransformation:
-    """Adam, but for `beta2` with its usual constants, after clipping to a global norm."""
-    return optax.chain(optax.clip_by_global_norm(clip), optax.adam(learning_rate, b2=beta2))
+    """Adam, but for `beta2` with its usual constants, after clipping to a global norm and, if
+    `steady` is given, to that multiple of the usual norm.
+    """
+    clips = [optax.clip_by_global_norm(clip)]
+    if steady is not None:
+        clips.append(clip_by_usual_norm(steady))
+    return optax.chain(*clips, optax.adam(learning_rate, b2=beta2))
+
+
+def clip_by_usual_norm(factor: float, decay: float = 0.98) -> optax.GradientTransformation:
+    """Clip to a multiple of the mean norm of the last gradients, as they were clipped. Adam divides
+    by what gradients were of late: one that is much larger would be a long step.
+    """
+
+    def init(params: optax.Params) -> optax.OptState:
+        return jnp.ones(())
+
+    def update(
+        updates: optax.Updates, state: optax.OptState, params: optax.Params | None = None
+    ) -> tuple[optax.Updates, optax.OptState]:
+        usual = jnp.asarray(state)
+        norm, most = optax.global_norm(updates), factor * usual
+        scale = jnp.minimum(1.0, most / jnp.maximum(norm, TINY))
+        usual = decay * usual + (1 - decay) * jnp.minimum(norm, most)
+        return jax.tree.map(lambda grad: scale * grad, updates), usual
+
+    return optax.GradientTransformation(init, update)
 
 
 OPTIMISERS: dict[str, Optimiser] = {"rmsprop": rmsprop, "adam": adam}

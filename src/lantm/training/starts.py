@@ -15,8 +15,8 @@ from lantm.training.config import TrainConfig
 LOOKS = (3, 4, 5)
 """Fifths of a start's batches after which it is looked at."""
 LOOK_EXAMPLES = 160
-ACCEPTED = 0.8
-"""The coarse accuracy at the training sizes with which a start goes on at once."""
+ACCEPTED = 0.95
+"""The fine accuracy at the training sizes with which a start goes on at once."""
 OUTCOME_FILE = "outcome.json"
 """In the folder of a start that has ended."""
 FAILED = (-1.0, -1.0)
@@ -47,7 +47,7 @@ def looks(config: TrainConfig) -> list[int]:
 
 def is_accepted(scores: tuple[float, ...]) -> bool:
     """Whether a start with these scores, coarse and fine, goes on without a look at others."""
-    return scores[0] >= ACCEPTED
+    return scores[1] >= ACCEPTED
 
 
 class Outcome(NamedTuple):

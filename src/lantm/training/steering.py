@@ -6,34 +6,23 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from lantm.training.config import TrainConfig
 
 MEAN_DECAY = 0.98
-GOOD, FAIR, POOR = 0.9, 0.8, 0.3
+GOOD, FAIR, ENOUGH = 0.9, 0.8, 0.6
 """Means of the training accuracy at which something is adjusted."""
 FIRST_SHARE = 0.1
-GROWTH_BATCHES = {GOOD: 500, POOR: 1500, 0.0: 6000}
+GROWTH_BATCHES = {GOOD: 500, ENOUGH: 1500, 0.0: 20_000}
 """How many batches all of the growth takes while the mean is above each of these."""
 NOISE_STEP = 0.001
 SHAKEN = 0.3
 """The least noise under which a machine is taken to be solved."""
-RATE_FALL, RATE_EVERY, LEAST_RATE = 0.97, 20, 0.1
-WORTH_KEEPING, KEPT_WITHIN, LOST_BELOW = 0.5, 0.05, 0.6
-"""Weights are kept while the mean is above the first and within the second of its peak; below
-this part of the peak they are gone back to."""
+FULL_RATE_LOSS, RATE_OF_WRONG, LEAST_RATE = 0.3, 0.3, 0.1
 FORGOTTEN = 0.1
 """How far below the best validation one has to be for its weights to be gone back to."""
 TABLE_SIZE = 4_000_000
-
-
-class Kept(NamedTuple):
-    """What a run can go back to."""
-
-    average: PyTree
-    optimiser: PyTree
-    noise: Float[Array, ""]
 
 
 class Steering(NamedTuple):
@@ -50,12 +39,10 @@ class Steering(NamedTuple):
     """How large the noise may become."""
     rate: Float[Array, ""]
     """What is left of the learning rate, as a part of it."""
+    loss: Float[Array, ""]
+    """The mean loss of the last batches."""
     solved: Bool[Array, ""]
     """Whether the last validation found the task solved."""
-    peak: Float[Array, ""]
-    """The highest mean at which weights were kept."""
-    kept: Kept | None
-    """The weights to go back to, if there is a going back."""
 
 
 def is_steered(config: TrainConfig) -> bool:
@@ -64,33 +51,37 @@ def is_steered(config: TrainConfig) -> bool:
     return by_performance or config.noise > 0 or config.solved is not None or config.go_back
 
 
-def first_steering(config: TrainConfig, average: PyTree, optimiser: PyTree) -> Steering:
+def first_steering(config: TrainConfig) -> Steering:
     """Before the first batch."""
     zero, one = jnp.zeros(()), jnp.ones(())
     share = jnp.array(FIRST_SHARE) if config.growth_by == "performance" else one
-    kept = Kept(average, optimiser, zero) if config.go_back else None
     ceiling = jnp.array(config.noise, float)
-    return Steering(zero, share, zero, ceiling, one, jnp.array(False), zero, kept)
+    return Steering(zero, share, zero, ceiling, one, one, jnp.array(False))
 
 
 # ---- from batch to batch
 
 
 def steer(
-    config: TrainConfig, steering: Steering, batch: Int[Array, ""], coarse: Float[Array, ""]
+    config: TrainConfig,
+    steering: Steering,
+    batch: Int[Array, ""],
+    coarse: Float[Array, ""],
+    loss: Float[Array, ""],
 ) -> Steering:
     """After the batch of that number, counted from 1, of which that share was answered right."""
     mean = MEAN_DECAY * steering.mean + (1 - MEAN_DECAY) * coarse
-    grown = is_grown(config, steering, batch)
-    new = steering._replace(mean=mean)
+    most = 2 * FULL_RATE_LOSS  # one bad batch does not count for many
+    usual = MEAN_DECAY * steering.loss + (1 - MEAN_DECAY) * jnp.minimum(loss, most)
+    new = steering._replace(mean=mean, loss=usual)
     if config.growth_by == "performance":
         new = new._replace(share=grow(steering.share, mean))
     if config.noise:
+        grown = is_grown(config, steering, batch)
         new = new._replace(noise=jnp.where(grown, shake(steering, mean), 0.0))
     if config.rate_by == "performance":
-        due = grown & (mean > GOOD) & (batch % RATE_EVERY == 0)
-        slower = jnp.maximum(RATE_FALL * steering.rate, LEAST_RATE)
-        new = new._replace(rate=jnp.where(due, slower, steering.rate))
+        rate = usual / FULL_RATE_LOSS + RATE_OF_WRONG * (1 - mean)
+        new = new._replace(rate=jnp.clip(rate, LEAST_RATE, 1.0))
     return new
 
 
@@ -126,38 +117,16 @@ def is_solved(config: TrainConfig, steering: Steering, batch: int, coarse: float
     return bool(is_grown(config, steering, batch) & shaken)
 
 
-def is_worth_keeping(steering: Steering) -> bool:
-    mean = float(steering.mean)
-    return mean > WORTH_KEEPING and mean >= float(steering.peak) - KEPT_WITHIN
-
-
-def is_lost(steering: Steering) -> bool:
-    """What had been learned; nothing is lost before something was kept."""
-    return float(steering.mean) < LOST_BELOW * float(steering.peak)
-
-
-def is_forgotten(steering: Steering, best: float, now: float) -> bool:
+def is_forgotten(best: float, now: float) -> bool:
     """Whether a validation shows that what was learned of longer problems is going."""
-    return steering.kept is not None and now < best - FORGOTTEN
-
-
-def keep(steering: Steering, average: PyTree, optimiser: PyTree) -> Steering:
-    """These weights are what to go back to."""
-    peak = jnp.maximum(steering.peak, steering.mean)
-    return steering._replace(peak=peak, kept=Kept(average, optimiser, steering.noise))
-
-
-def gone_back(steering: Steering, noise: Float[Array, ""]) -> Steering:
-    """With half the rate, half the noise that there was, and the mean as it was."""
-    rate = jnp.maximum(steering.rate / 2, LEAST_RATE)
-    return steering._replace(mean=steering.peak, rate=rate, noise=noise / 2)
+    return now < best - FORGOTTEN
 
 
 def shaken_less(steering: Steering) -> Steering:
-    """Gone back, with noise that will grow only to half of what it was, or to `SHAKEN`."""
+    """With half the noise, which will grow only to half of what it was, or to `SHAKEN`."""
     least = jnp.maximum(steering.noise / 2, SHAKEN)
-    back = gone_back(steering, steering.noise)
-    return back._replace(ceiling=jnp.minimum(steering.ceiling, least))
+    ceiling = jnp.minimum(steering.ceiling, least)
+    return steering._replace(noise=steering.noise / 2, ceiling=ceiling)
 
 
 # ---- noise on the controller

@@ -1,5 +1,6 @@
 """Training: from a config to a run with a trained machine."""
 
+import dataclasses
 import json
 import math
 import time
@@ -21,20 +22,7 @@ from lantm.machines.models import build_machine
 from lantm.machines.seq2seq import SequenceModel
 from lantm.processes import computing_threads, prefer_one_thread, require_memory
 from lantm.tasks import TASKS
-from lantm.tasks.streams import (
-    GrowingStream,
-    SmallestFirst,
-    Stream,
-    bucket,
-    buckets,
-    evaluation_batches,
-    far_multiples,
-    pad,
-    require_room,
-    training_stream,
-    usual_examples,
-)
-from lantm.tasks.textfile import FileStream
+from lantm.tasks.streams import evaluation_batches, far_multiples, require_room, usual_examples
 from lantm.training.checkpoints import (
     load_tree,
     named_arrays,
@@ -44,6 +32,7 @@ from lantm.training.checkpoints import (
 )
 from lantm.training.config import TrainConfig
 from lantm.training.evaluation import Evaluation, evaluate_batches
+from lantm.training.feed import Feed, open_stream
 from lantm.training.runs import METRICS_FILE, Run, Score, evaluate, metrics_lines, parse_row
 from lantm.training.search import Helpers, search
 from lantm.training.starts import (
@@ -60,16 +49,10 @@ from lantm.training.starts import (
     write_outcome,
 )
 from lantm.training.steering import (
-    Steering,
     first_steering,
-    gone_back,
     is_forgotten,
-    is_grown,
-    is_lost,
     is_solved,
     is_steered,
-    is_worth_keeping,
-    keep,
     normal_table,
     shaken_less,
 )
@@ -189,14 +172,13 @@ class Trainer:
         """Beside another process, which has the run, there are only starts to train."""
         self.run, self.config, self.on_notice = run, run.config, on_notice
         self.task = TASKS[self.config.task]
-        self.stream = open_stream(self.config)
-        self.smallest_first = open_smallest_first(self.config, self.stream)
+        self.feed = Feed(self.config)
         self.optimiser = make_optimiser(self.config)
         machine = initial_machine(self.config, start_key(self.config, 0))
         self.rest = eqx.filter(machine, eqx.is_array, inverse=True)
-        self.update = jax.jit(partial(update, self.config, self.optimiser, self.rest))
+        for_any_seed = dataclasses.replace(self.config, seed=0)
+        self.update = jax.jit(partial(update, for_any_seed, self.optimiser, self.rest))
         self.normals = normal_table() if self.config.noise else None
-        self.edges = [buckets(length, 2) for length in self.stream.longest()]
         self.validation = evaluation_batches(
             self.task, "validation", 2, self.config.validation_examples
         )
@@ -224,7 +206,7 @@ class Trainer:
         parameters = eqx.filter(machine, eqx.is_array)
         average = jax.tree.map(jnp.array, parameters)
         optimiser = self.optimiser.init(parameters)
-        steering = first_steering(config, average, optimiser) if is_steered(config) else None
+        steering = first_steering(config) if is_steered(config) else None
         return TrainingState(
             parameters,
             average,
@@ -385,9 +367,9 @@ class Trainer:
 
     def step(self, index: int) -> float:
         """One update with the batch of that number."""
-        batch = self.stream[self.position(index)]
-        lengths = [part.shape[1] for part in batch]
-        padded = pad([batch], *map(bucket, lengths, self.edges))
+        steering = self.state.steering
+        share = 1.0 if steering is None else float(steering.share)
+        padded = self.feed.batch(index, share, self.numbered.get("start", 0))
         self.state, loss = self.update(
             self.state,
             padded.inputs,
@@ -395,16 +377,11 @@ class Trainer:
             padded.answers,
             padded.answer_lengths,
             self.normals,
+            np.uint32(self.config.seed),
         )
         if not np.isfinite(loss):
             raise NonFiniteError(f"the loss became {loss} at batch {index + 1}")
         return float(loss)
-
-    def position(self, index: int) -> int:
-        """Where the batch of that number is in the stream."""
-        if self.smallest_first is None or self.state.steering is None:
-            return index
-        return self.smallest_first.position(index, float(self.state.steering.share))
 
     def is_validated(self, done: int) -> bool:
         config = self.config
@@ -429,7 +406,7 @@ class Trainer:
         self.state = self.state._replace(tally=jnp.zeros(4))
         row = self.numbered | row
         if self.state.steering is not None:
-            row |= self.review(self.state.steering, done)
+            row |= {name: float(getattr(self.state.steering, name)) for name in LOGGED_STEERING}
         if self.is_looked_at(done):
             row |= self.look()
         if self.is_validated(done):
@@ -438,24 +415,6 @@ class Trainer:
             row |= self.note_solved(done, found) or self.recover(done, found)
         with self.metrics_file.open("a") as file:
             file.write(json.dumps(row) + "\n")
-        return row
-
-    def review(self, steering: Steering, done: int) -> dict[str, Any]:
-        """Keep the weights, or go back to those kept; what the metrics say of the steering."""
-        row: dict[str, Any] = {name: float(getattr(steering, name)) for name in LOGGED_STEERING}
-        if steering.kept is None or not bool(is_grown(self.config, steering, done)):
-            return row
-        if is_worth_keeping(steering):
-            kept = keep(steering, self.state.average, self.state.optimiser)
-            self.state = self.state._replace(steering=kept)
-        elif is_lost(steering):
-            self.state = self.state._replace(
-                parameters=steering.kept.average,
-                average=steering.kept.average,
-                optimiser=steering.kept.optimiser,
-                steering=gone_back(steering, steering.kept.noise),
-            )
-            row["gone_back"] = True
         return row
 
     def look(self) -> dict[str, float]:
@@ -481,7 +440,7 @@ class Trainer:
         """Go back to the best weights, if that validation is much worse than theirs."""
         steering = self.state.steering
         best = float(self.state.best[0])
-        if steering is None or not is_forgotten(steering, best, found.coarse):
+        if not self.config.go_back or steering is None or not is_forgotten(best, found.coarse):
             return {}
         machine = self.run.machine("best")
         said = {"config": self.run.digest, "batch": str(done)}
@@ -576,23 +535,6 @@ def remove_leftovers(folder: Path) -> None:
 def by_number(path: Path) -> tuple[int, str]:
     """The order of checkpoints, also where numbers outgrow their six digits."""
     return len(path.stem), path.stem
-
-
-def open_stream(config: TrainConfig) -> Stream:
-    """The data of a run."""
-    task = TASKS[config.task]
-    stream: Stream
-    if config.data is not None:
-        stream = FileStream(config.data, task)
-    else:
-        stream = training_stream(task, config.regime, config.seed)
-    updates = config.growth_batches
-    return GrowingStream(stream, updates, config.seed) if updates else stream
-
-
-def open_smallest_first(config: TrainConfig, stream: Stream) -> SmallestFirst | None:
-    """What draws batches while sizes grow, if they do so by performance."""
-    return SmallestFirst(stream, config.seed) if config.growth_by == "performance" else None
 
 
 def require_trainable(config: TrainConfig) -> None:

@@ -23,6 +23,8 @@ from lantm.training.steering import Steering, slice_normals, steer
 
 NOISE, CONTROLLER_NOISE, STARTS = 0x6E6F6973, 0x636F6E74, 0x73746172
 """The purposes of streams of random numbers, as numbers that no split has."""
+SLOW = 2.5
+"""Both forget biases of slow cells: of what they hold, 0.7 % goes in a step."""
 
 
 class TrainingState(NamedTuple):
@@ -64,13 +66,15 @@ def initial_machine(config: TrainConfig, key: PRNGKeyArray | None = None) -> Seq
     if config.init == "straight" and isinstance(machine, Machine):
         cell = straighten(machine.cell, draw_key)
         machine = eqx.tree_at(lambda machine: machine.cell, machine, cell)
-    return machine if forget_bias is None else set_forget_bias(machine, forget_bias)
+    if forget_bias is not None:
+        machine = set_forget_bias(machine, forget_bias)
+    return set_forget_bias(machine, SLOW, config.slow_cells) if config.slow_cells else machine
 
 
 def make_optimiser(config: TrainConfig) -> optax.GradientTransformation:
-    options = {"clip": config.clip}
+    options: dict[str, Any] = {"clip": config.clip}
     if config.optimiser == "adam":
-        options["beta2"] = config.beta2
+        options |= {"beta2": config.beta2, "steady": config.steady}
     return OPTIMISERS[config.optimiser](learning_rate(config), **options)
 
 
@@ -99,14 +103,17 @@ def update(
     input_lengths: Int[Array, " batch"],
     answers: Int[Array, "batch steps"],
     answer_lengths: Int[Array, " batch"],
-    normals: Float[Array, " table"] | None = None,
+    normals: Float[Array, " table"] | None,
+    seed: Int[Array, ""] | int,
 ) -> tuple[TrainingState, Float[Array, ""]]:
-    """The state after one batch, and its loss. `normals` are what noise is made of."""
+    """The state after one batch, and its loss. `normals` are what noise is made of; the seed is
+    given, since a program with that of the config would have to be compiled for every seed.
+    """
     noise, steering = None, state.steering
     if normals is not None and steering is not None:
         machine: SequenceModel = eqx.combine(state.parameters, rest)
         shape = inputs.shape[1] + answers.shape[1], len(inputs), machine.noise_size
-        key = noise_key(config.seed, state.batch, CONTROLLER_NOISE)
+        key = noise_key(seed, state.batch, CONTROLLER_NOISE)
         spread = steering.noise * jnp.linspace(0, 1, len(inputs))
         noise = spread[None, :, None] * slice_normals(normals, shape, key)
 
@@ -118,7 +125,7 @@ def update(
     shaken = state.parameters
     if config.weight_noise:
         scale = config.weight_noise / config.batches * state.batch
-        shaken = add_noise(shaken, scale, noise_key(config.seed, state.batch))
+        shaken = add_noise(shaken, scale, noise_key(seed, state.batch))
     (loss, logits), grads = jax.value_and_grad(loss_of, has_aux=True)(shaken)
     updates, optimiser_state = optimiser.update(grads, state.optimiser)
     if steering is not None and config.rate_by == "performance":
@@ -129,14 +136,16 @@ def update(
     tally = state.tally + jnp.stack([loss, scores.fine, scores.coarse, jnp.ones_like(loss)])
     batch = state.batch + 1
     if steering is not None:
-        steering = steer(config, steering, batch, jnp.asarray(scores.coarse))
+        steering = steer(config, steering, batch, jnp.asarray(scores.coarse), loss)
     new = TrainingState(
         parameters, average, optimiser_state, batch, tally, state.best, steering, state.start
     )
     return new, loss
 
 
-def noise_key(seed: int, batch: Int[Array, ""] | int, purpose: int = NOISE) -> PRNGKeyArray:
+def noise_key(
+    seed: Int[Array, ""] | int, batch: Int[Array, ""] | int, purpose: int = NOISE
+) -> PRNGKeyArray:
     """A key of its own for every batch and purpose. Those of the initial parameters come from two
     splits of the seed's key, which are what folding in 0 and 1 would give.
     """

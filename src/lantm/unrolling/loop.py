@@ -62,7 +62,6 @@ class Tape(NamedTuple):
     """Of each layer, from the new state's cotangent to those of z and of the old state."""
     mass: Float[Array, "time batch reads 1"]
     """The normaliser of each reading."""
-    felt: Timed
     commands: Timed
 
 
@@ -73,8 +72,6 @@ class End(NamedTuple):
     buffers: Buffers
     hidden: Timed
     readings: Timed
-    felt: Timed
-    """What the access tells the output; nothing is known of its derivative."""
     commands: Timed
     """Values, strengths, output gate if there is one, the access's command; raw."""
 
@@ -117,9 +114,6 @@ class Blind(eqx.Module):
 
     def settle(self, movement: Array, weights: Array, slots: Slots) -> None:
         return None
-
-    def feel(self, movement: Array, slots: Slots) -> Array:
-        return slots.strengths[:0]
 
 
 @dataclass(frozen=True)
@@ -209,7 +203,7 @@ class Loop:
         tape: Tape = unpack(record, kept)
         hidden = tape.after.controller[-1].hidden
         given = weights, params, inputs, start, buffers, tape, count, lengths
-        return End(end, buffers, hidden, tape.after.reading, tape.felt, tape.commands), given
+        return End(end, buffers, hidden, tape.after.reading, tape.commands), given
 
     def step(
         self,
@@ -238,12 +232,11 @@ class Loop:
             buffers = self.writing.append(buffers, keys, commands, where)
         valid = self.valid(buffers, count, t)
         heads, masses = jax.vmap(partial(self.look, params))(movement, buffers.address, valid)
-        felt = jax.vmap(partial(self.feel, params))(movement, buffers.address, valid)
         reading, mass = self.read(masses, buffers)
         after = Carry(states, reading, heads)
         if lengths is not None:
             after = select(t < lengths, after, before)
-        return after, buffers, Tape(after, pulls, mass, felt, commands)
+        return after, buffers, Tape(after, pulls, mass, commands)
 
     def move(self, params: PyTree, command: Array, heads: PyTree) -> PyTree:
         """Where the heads of one sequence go."""
@@ -254,13 +247,6 @@ class Loop:
 
     def write_keys(self, params: PyTree, movement: PyTree) -> Float[Array, "writes key_size"]:
         return eqx.combine(params, self.access).write_keys(movement)
-
-    def feel(
-        self, params: PyTree, movement: PyTree, address: Array, valid: Bool[Array, " slots"]
-    ) -> Float[Array, " felt_size"]:
-        """What the output is told of one sequence's step."""
-        slots = Slots(address[:-1].T, address[-1], valid)
-        return eqx.combine(params, self.access).feel(movement, slots)
 
     def look(
         self, params: PyTree, movement: PyTree, address: Array, valid: Bool[Array, " slots"]

@@ -82,12 +82,16 @@ def squash(z: Vector) -> tuple[Vector, Vector]:
     return curve * scale + (1 - scale), scale**2 * (1 - curve**2)
 
 
-def set_forget_bias(machine: Tree, bias: float) -> Tree:
-    """Both forget biases of every LSTM layer; the forget gate comes first of four."""
+def set_forget_bias(machine: Tree, bias: float, cells: int | None = None) -> Tree:
+    """Both forget biases of every LSTM layer, or of its first cells; the forget gate comes first
+    of four.
+    """
 
     def raised(linear: eqx.nn.Linear) -> eqx.nn.Linear:
         biases = weight_and_bias(linear)[1]
-        return eqx.tree_at(lambda part: part.bias, linear, biases.at[: biases.size // 4].set(bias))
+        return eqx.tree_at(
+            lambda part: part.bias, linear, biases.at[: cells or biases.size // 4].set(bias)
+        )
 
     def changed(node: Any) -> Any:
         if not is_layer(node):

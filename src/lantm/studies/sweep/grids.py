@@ -53,8 +53,9 @@ class Grid(NamedTuple):
         for name in (*CELL, "seed"):
             if name in (overrides or {}):
                 raise ValueError(f"{name} is chosen by a list of its own, not for every run")
+        own: Settings = {"recipe": self.recipe}
         found = [
-            configure(self.recipe, **dict(zip(CELL, cell, strict=True)) | tried | (overrides or {}))
+            configure(**own | dict(zip(CELL, cell, strict=True)) | tried | (overrides or {}))
             for cell in product(self.tasks, self.models, self.regimes)
             for settings in self.settings(*cell)
             for tried in [settings | {"seed": seed} for seed in self.seeds]
@@ -139,7 +140,7 @@ def peer_settings(task: str, model: str, regime: str) -> list[Settings]:
     low = model == "transformer"
     rates = [0.0003, 0.001, 0.003] if low else [0.001, 0.003, 0.01]
     tried = vary(lr=rates, optimiser=["adam"], decay_delay=[None], test_far=[True])
-    return tried + [{"test_far": True}] * (model in LIE_MODELS)
+    return tried + [{"recipe": "default", "test_far": True}] * (model in LIE_MODELS)
 
 
 def as_it_is(task: str, model: str, regime: str) -> list[Settings]:
@@ -152,10 +153,10 @@ GRIDS = {
     for grid in (
         Grid("paper", "paper", paper_settings),
         Grid("best", "paper", best_settings),
-        Grid("default", "default", as_it_is),
+        Grid("plain", "plain", as_it_is),
         Grid(
-            "steered",
-            "steered",
+            "default",
+            "default",
             as_it_is,
             models=("lantm",),
             regimes=("small",),
@@ -166,8 +167,8 @@ GRIDS = {
         Grid(
             "lantm_s", "paper", paper_settings, ("double", "bigram_flip"), ("lantm_s",), ("small",)
         ),
-        Grid("peers", "default", peer_settings, models=PEERS, regimes=["small"]),
-        Grid("chomsky", "default", peer_settings, SUITE, PEERS, ["small"]),
+        Grid("peers", "plain", peer_settings, models=PEERS, regimes=["small"]),
+        Grid("chomsky", "plain", peer_settings, SUITE, PEERS, ["small"]),
     )
 }
 
