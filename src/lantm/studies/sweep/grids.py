@@ -53,14 +53,18 @@ class Grid(NamedTuple):
         for name in (*CELL, "seed"):
             if name in (overrides or {}):
                 raise ValueError(f"{name} is chosen by a list of its own, not for every run")
-        own: Settings = {"recipe": self.recipe}
         found = [
-            configure(**own | dict(zip(CELL, cell, strict=True)) | tried | (overrides or {}))
+            self.config(cell, settings | {"seed": seed} | (overrides or {}))
             for cell in product(self.tasks, self.models, self.regimes)
             for settings in self.settings(*cell)
-            for tried in [settings | {"seed": seed} for seed in self.seeds]
+            for seed in self.seeds
         ]
         return self.select(list({config.digest: config for config in found}.values()), rows)
+
+    def config(self, cell: tuple[str, ...], settings: Settings) -> TrainConfig:
+        """Of a cell; the settings may name another recipe."""
+        named: Settings = dict(zip(CELL, cell, strict=True))
+        return configure(**{"recipe": self.recipe} | named | settings)
 
 
 def vary(**axes: Iterable[Any]) -> list[Settings]:
