@@ -54,6 +54,10 @@ class Result:
     """Why it failed, if it did."""
     accuracy: dict[int, Scores]
     """Of one checkpoint, by the multiple of the training size; none if it failed."""
+    forgotten: float = 0.0
+    """How far the last checkpoint is below the best one: coarse accuracy at twice the size."""
+    trained: int | None = None
+    """The batches that it took."""
     parameters: int | None = None
     learned: int | None = None
     """The batch at which the training sizes were learned, if they were."""
@@ -98,6 +102,8 @@ def _parse(row: Mapping[str, Any], checkpoint: str) -> Result:
         seconds,
         (row.get("error") or "failed") if failed else None,
         {s["source"]: Scores(s["fine"], s["coarse"]) for s in scores if not failed},
+        _forgotten(row["test"]),
+        batches,
         row.get("parameters"),
         learned,
         seconds * learned / batches if seconds and batches and learned else None,
@@ -107,6 +113,11 @@ def _parse(row: Mapping[str, Any], checkpoint: str) -> Result:
     if not failed and result.twice is None:
         raise ValueError(f"result {row['digest']} has no 2x score of the checkpoint {checkpoint}")
     return result
+
+
+def _forgotten(scores: Iterable[Mapping[str, Any]]) -> float:
+    twice = {score["checkpoint"]: score["coarse"] for score in scores if score["source"] == 2}
+    return twice["best"] - twice["last"] if twice.keys() >= {"best", "last"} else 0.0
 
 
 def _lengths(row: Mapping[str, Any], checkpoint: str) -> tuple[LengthScore, ...]:

@@ -240,8 +240,9 @@ class TrainConfig:
     def _command(self, recipe: str) -> str:
         """The command that begins with that recipe."""
         words = [f"lantm train {self.task}"] + [f"--recipe {recipe}"] * (recipe != "default")
-        usual = configure(recipe, task=self.task, model=self.model.model).flat()
-        usual["model"] = configure(recipe).model.model
+        same = {"model": self.model.model, "controller": self.model.controller}
+        usual = configure(recipe, task=self.task, **same).flat()
+        usual |= {"model": ModelConfig.model, "controller": ModelConfig.controller}
         for name, value in self.flat().items():
             if value != usual[name]:
                 text = UNSET if value is None else shlex.quote(str(value))
@@ -296,7 +297,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "sizes_per_batch": 4,
         "growth_by": "performance",
         "growth_of": "turns",
-        "noise": 1.0,
+        "noise": 0.5,
         "rate_by": "performance",
         "go_back": True,
         "solved": 0.99,
@@ -317,13 +318,13 @@ the paper's machine.
 """
 
 
-def fitting(recipe: dict[str, Any], model: str) -> dict[str, Any]:
+def fitting(recipe: dict[str, Any], model: str, controller: str) -> dict[str, Any]:
     """What a model can take of a recipe."""
     design = MODELS[model]
     foreign = OWN_SETTINGS.keys() - design.takes
     if not design.noisy:
         foreign |= {"noise"}
-    if design.controller not in (None, "lstm"):
+    if (design.controller or controller) != "lstm":
         foreign |= {"slow_cells"}
     return {name: value for name, value in recipe.items() if name not in foreign}
 
@@ -338,9 +339,10 @@ def configure(recipe: str = "default", **settings: Any) -> TrainConfig:
     Of a recipe only that counts which its model can take.
     """
     require_one_of("recipe", recipe, RECIPES)
-    model_name = settings.get("model", ModelConfig.model)
-    require_one_of("model", model_name, MODELS)
-    merged = fitting(RECIPES[recipe], model_name) | settings
+    own_model = settings.get("model", ModelConfig.model)
+    require_one_of("model", own_model, MODELS)
+    driver = settings.get("controller", ModelConfig.controller)
+    merged = fitting(RECIPES[recipe], own_model, driver) | settings
     model_fields = {f.name for f in dataclasses.fields(ModelConfig)}
     own_fields = {f.name for f in dataclasses.fields(TrainConfig)} - {"model"}
     for name in merged:

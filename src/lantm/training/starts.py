@@ -12,8 +12,8 @@ from lantm.errors import require_fields
 from lantm.training.checkpoints import write_atomically
 from lantm.training.config import TrainConfig
 
-LOOKS = (3, 4, 5)
-"""Fifths of a start's batches after which it is looked at."""
+LOOKS = 5
+"""How often a start is looked at, evenly."""
 LOOK_EXAMPLES = 160
 ACCEPTED = 0.95
 """The fine accuracy at the training sizes with which a start goes on at once."""
@@ -40,9 +40,9 @@ def looks(config: TrainConfig) -> list[int]:
     """The batches after which a start is looked at.
 
     >>> looks(TrainConfig(starts=4))
-    [1500, 2000, 2500]
+    [500, 1000, 1500, 2000, 2500]
     """
-    return [-(-config.start_batches * fifths // 5) for fifths in LOOKS]
+    return [-(-config.start_batches * look // LOOKS) for look in range(1, LOOKS + 1)]
 
 
 def is_accepted(scores: tuple[float, ...]) -> bool:

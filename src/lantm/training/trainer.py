@@ -281,10 +281,11 @@ class Trainer:
         chosen = best_start(outcomes)
         self.open_start(chosen)
         self.on_notice(f"going on with start {chosen}")
-        lines = (line for number in outcomes for line in metrics_lines(self.start_folder(number)))
-        text = "".join(line + "\n" for line in lines)
-        write_atomically(self.run.path / METRICS_FILE, text.encode())
         self.folder = self.run.path / "checkpoints"
+        row = self.numbered | {"batch": int(self.state.batch)} | self.check(int(self.state.batch))
+        lines = [line for number in outcomes for line in metrics_lines(self.start_folder(number))]
+        text = "".join(line + "\n" for line in [*lines, json.dumps(row)])
+        write_atomically(self.run.path / METRICS_FILE, text.encode())
         self.save()
 
     def train_start(
@@ -410,9 +411,7 @@ class Trainer:
         if self.is_looked_at(done):
             row |= self.look()
         if self.is_validated(done):
-            found = self.validate(done)
-            row |= {"validation_fine": found.fine, "validation_coarse": found.coarse}
-            row |= self.note_solved(done, found) or self.recover(done, found)
+            row |= self.check(done)
         with self.metrics_file.open("a") as file:
             file.write(json.dumps(row) + "\n")
         return row
@@ -427,6 +426,12 @@ class Trainer:
             scores = jnp.array([found.coarse, found.fine])
             self.state = self.state._replace(start=self.state.start._replace(scores=scores))
         return {"look_fine": found.fine, "look_coarse": found.coarse}
+
+    def check(self, done: int) -> dict[str, Any]:
+        """Validate, and see whether that is the end or a step back; what the metrics say of it."""
+        found = self.validate(done)
+        row = {"validation_fine": found.fine, "validation_coarse": found.coarse}
+        return row | (self.note_solved(done, found) or self.recover(done, found))
 
     def note_solved(self, done: int, found: Evaluation) -> dict[str, bool]:
         """Whether that validation ends the run, kept for a resumption."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import chain
+from statistics import median
 
 from lantm.machines.models import MODELS
 from lantm.studies.entries import EMPTY, SOLVED, Place, Result, count, paper
@@ -43,6 +44,53 @@ def success_table(results: Sequence[Result], checkpoint: str) -> Table:
     )
     header = ["kind", "grid", "regime", "interpolation", "task", *models]
     return Table("Success rates", caption, header, rows, labels=5)
+
+
+def settings_table(results: Sequence[Result], checkpoint: str) -> Table:
+    """How the seeds of every command did, a line for each."""
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        groups.setdefault(result.settings, []).append(result)
+    rows = []
+    for settings, runs in groups.items():
+        coarse = {m: [float(r.accuracy[m].coarse) for r in runs if m in r.accuracy] for m in SHOWN}
+        found = [middle(coarse[1]), *spread(coarse[2]), middle(coarse[4]), middle(coarse[10])]
+        lost = max((run.forgotten for run in runs if run.solved), default=None)
+        ends = [[float(value) for value in values if value is not None] for values in times(runs)]
+        numbers = [EMPTY if lost is None else f"{100 * lost:.2f}", *map(whole_median, ends)]
+        rows.append([settings, count(runs), *found, *numbers])
+    caption = (
+        "A line is a command, run with several seeds. Solved: at least "
+        f"{SOLVED:.0%} coarse on test problems of twice the training size. Coarse accuracies in "
+        "percent: medians over the seeds at 1, 2, 4 and 10 times the training size, and the worst "
+        "seed at twice. Lost: the most points that the last checkpoint of a solved run is below "
+        "its best one. Batches and seconds: medians, seconds as measured with other runs beside. "
+        f"{CHECKPOINT[checkpoint]}"
+    )
+    names = ["solved", "1x", "2x", "worst 2x", "4x", "10x", "lost", "batches", "seconds"]
+    return Table("Seeds of each command", caption, ["command", *names], rows, labels=1)
+
+
+SHOWN = (1, 2, 4, 10)
+"""The multiples of the training size that are shown."""
+
+
+def times(runs: Sequence[Result]) -> tuple[list[float | None], list[float | None]]:
+    """Batches and seconds."""
+    return [run.trained for run in runs], [run.seconds for run in runs]
+
+
+def middle(shares: Sequence[float]) -> str:
+    return percent(median(shares)) if shares else EMPTY
+
+
+def spread(shares: Sequence[float]) -> tuple[str, str]:
+    """The median and the worst."""
+    return middle(shares), percent(min(shares)) if shares else EMPTY
+
+
+def whole_median(values: Sequence[float]) -> str:
+    return f"{median(values):.0f}" if values else EMPTY
 
 
 def grids_table(results: Sequence[Result], checkpoint: str) -> Table:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from lantm.errors import require_one_of
 from lantm.machines.models import MODELS, ModelConfig
 from lantm.settings import UNSET, canonical, plain_type, reader, type_hints
+from lantm.spaces import SPACES
 from lantm.studies.entries import paper, parse
 from lantm.studies.results import Row
 from lantm.tasks import TASKS
@@ -152,6 +153,44 @@ def as_it_is(task: str, model: str, regime: str) -> list[Settings]:
     return [{}]
 
 
+HARD_TASKS = ("odd_first", "interleaved_add", "priority_sort", "repeat_copy")
+INGREDIENTS: tuple[Settings, ...] = (
+    {"output": "linear"},
+    {"weighting": "inverse_square"},
+    {"blank": False, "initial_strength_bias": -10.0},
+    {"anchored": False},
+    {"homing": False},
+    {"blended": False},
+    {"gate": "sigmoid"},
+    {"read_heads": 1},
+    {"strength_floor": 0.0},
+    {"slow_cells": 0},
+    {"sizes_per_batch": 1},
+    {"noise": 0.0},
+    {"rate_by": "clock"},
+    {"steady": None},
+    {"go_back": False},
+)
+"""What takes each ingredient out of the default recipe, but for growth and starts."""
+
+
+def ablation_settings(task: str, model: str, regime: str) -> list[Settings]:
+    """The default recipe with one start, which shows more than six do, and without each
+    ingredient; problems grow in the way that suits the task, and in the other one.
+    """
+    suits, other = ("sizes", "answers") if task == "interleaved_add" else ("answers", "sizes")
+    base: Settings = {"starts": 1, "batches": 4000, "growth_of": suits}
+    return [base, base | {"growth_of": other}, *(base | less for less in INGREDIENTS)]
+
+
+SPACE_TASKS = ("copy", "reverse", "priority_sort", "repeat_copy")
+
+
+def space_settings(task: str, model: str, regime: str) -> list[Settings]:
+    """The default recipe in every key space of the catalogue."""
+    return vary(space=SPACES)
+
+
 GRIDS = {
     grid.name: grid
     for grid in (
@@ -166,6 +205,8 @@ GRIDS = {
             regimes=("small",),
             seeds=tuple(range(1, 11)),
         ),
+        Grid("ablations", "default", ablation_settings, HARD_TASKS, ("lantm",), ("small",)),
+        Grid("spaces", "default", space_settings, SPACE_TASKS, ("lantm",), ("small",)),
         Grid("cells", "paper", cell_settings, seeds=(1,)),
         Grid("behind", "paper", cell_settings, models=LIE_MODELS, seeds=(2, 3), select=behind),
         Grid(
