@@ -97,7 +97,7 @@ class TrainConfig:
     the more of the training problems are right."""
     growth_of: str = "sizes"
     """What grows by performance. sizes: from the smallest on; answers: of all sizes, how much of an
-    answer counts; turns: answers in the first of several starts, sizes in the next, and so on."""
+    answer counts; turns: sizes in the first of several starts, answers in the next, and so on."""
     sizes_per_batch: int = 1
     """Sizes of the problems in a batch."""
     noise: float = 0.0

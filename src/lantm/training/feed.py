@@ -63,7 +63,7 @@ class Feed:
         one, which is against short cuts that small sizes allow.
         """
         of = self.config.growth_of
-        answers_only = of == "answers" or (of == "turns" and start % 2 == 0)
+        answers_only = of == "answers" or (of == "turns" and start % 2 == 1)
         return 0 if answers_only else max(1, self.parts - 1)
 
 
