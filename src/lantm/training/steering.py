@@ -19,7 +19,7 @@ GROWTH_BATCHES = {GOOD: 500, ENOUGH: 1500, 0.0: 20_000}
 NOISE_STEP = 0.001
 SHAKEN = 0.3
 """The least noise under which a machine is taken to be solved."""
-FULL_RATE_LOSS, RATE_OF_WRONG, LEAST_RATE, LATE_RATE = 0.3, 0.3, 0.1, 0.3
+FULL_RATE_LOSS, RATE_OF_WRONG, LEAST_RATE = 0.3, 0.3, 0.1
 FORGOTTEN = 0.1
 """How far below the best validation one has to be for its weights to be gone back to."""
 TABLE_SIZE = 4_000_000
@@ -39,8 +39,6 @@ class Steering(NamedTuple):
     """How large the noise may become."""
     rate: Float[Array, ""]
     """What is left of the learning rate, as a part of it."""
-    most: Float[Array, ""]
-    """What the rate may be at most: less, once the training sizes were learned."""
     loss: Float[Array, ""]
     """The mean loss of the last batches."""
     solved: Bool[Array, ""]
@@ -58,7 +56,7 @@ def first_steering(config: TrainConfig) -> Steering:
     zero, one = jnp.zeros(()), jnp.ones(())
     share = jnp.array(FIRST_SHARE) if config.growth_by == "performance" else one
     ceiling = jnp.array(config.noise, float)
-    return Steering(zero, share, zero, ceiling, one, one, one, jnp.array(False))
+    return Steering(zero, share, zero, ceiling, one, one, jnp.array(False))
 
 
 # ---- from batch to batch
@@ -75,16 +73,15 @@ def steer(
     mean = MEAN_DECAY * steering.mean + (1 - MEAN_DECAY) * coarse
     counted = jnp.minimum(loss, 2 * FULL_RATE_LOSS)  # one bad batch does not count for many
     usual = MEAN_DECAY * steering.loss + (1 - MEAN_DECAY) * counted
-    grown = is_grown(config, steering, batch)
-    most = jnp.where(grown & (mean > GOOD), LATE_RATE, steering.most)
-    new = steering._replace(mean=mean, loss=usual, most=most)
+    new = steering._replace(mean=mean, loss=usual)
     if config.growth_by == "performance":
         new = new._replace(share=grow(steering.share, mean))
     if config.noise:
+        grown = is_grown(config, steering, batch)
         new = new._replace(noise=jnp.where(grown, shake(steering, mean), 0.0))
     if config.rate_by == "performance":
         rate = usual / FULL_RATE_LOSS + RATE_OF_WRONG * (1 - mean)
-        new = new._replace(rate=jnp.clip(rate, LEAST_RATE, most))
+        new = new._replace(rate=jnp.clip(rate, LEAST_RATE, 1.0))
     return new
 
 
