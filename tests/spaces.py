@@ -45,7 +45,7 @@ VARIANTS: dict[str, dict[str, object]] = {
         "anchored": True,
         "blended": True,
         "homing": True,
-        "feeling": True,
+        "blank": True,
         "strength_floor": 0.2,
     },
 }

@@ -120,8 +120,8 @@ def test_help_shows_the_values_of_the_default_recipe(capsys):
     with pytest.raises(SystemExit):
         cli.main(["train", "--help"])
     told = capsys.readouterr().out
-    for option, value in (("--read-gate-bias", "-2.0"), ("--clip", "1.0")):
-        assert re.search(rf"^ *{option} FLOAT[^\[]*\[{value}\]", told, re.M)
+    for option, value in (("--read-gate-bias", "-3.0"), ("--clip", "1.0"), ("--lr", "0.005")):
+        assert re.search(rf"^ *{option} FLOAT[^\[]*\[{value}\]", told, re.M), option
 
 
 def test_a_folder_that_cannot_be_written_to(capsys, tmp_path):
@@ -314,6 +314,9 @@ def test_a_bad_checkpoint_is_told_in_one_line(options, trained, capsys, tmp_path
         {"task": "double", "recipe": "paper", "data": "a file.txt", "write_gate_bias": -1.5},
         {"task": "copy", "recipe": "paper", "model": "slantm", "clip": 1.5},
         {"task": "copy", "decay_delay": None, "forget_bias": 3.0},
+        {"task": "copy", "recipe": "plain", "optimiser": "adam", "steady": 2.0, "slow_cells": 7},
+        {"task": "copy", "recipe": "plain", "growth_by": "performance", "growth_of": "answers"},
+        {"task": "copy", "steady": None, "sizes_per_batch": 1, "blank": False, "slow_cells": 0},
     ],
 )
 def test_a_config_knows_its_command(settings):

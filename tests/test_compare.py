@@ -11,6 +11,7 @@ from lantm.studies.report import TABLES, draw_curves, parse
 from lantm.studies.report.peers import entries
 from lantm.studies.results import course, result_row
 from lantm.studies.sweep.grids import GRIDS, PEERS
+from lantm.training.config import configure
 from lantm.training.lengths import evaluate_lengths, save_lengths
 from test_cli import assert_picture, copy_of, refused
 
@@ -160,14 +161,15 @@ def test_mistakes_get_one_line(options, said, tmp_path, monkeypatch, capsys):
 def test_the_grid_gives_every_peer_the_same_budget():
     configs = GRIDS["peers"]._replace(tasks=["copy"]).configs()
     assert {config.model.model for config in configs} == set(PEERS)
-    adam = [config for config in configs if config.optimiser == "adam"]
-    assert {(c.batches, c.clip, c.regime, c.test_far) for c in configs} == {
-        (10_000, 1.0, "small", True)
+    ours = [configure(task="copy", seed=seed, test_far=True) for seed in (1, 2, 3)]
+    same = [config for config in configs if config not in ours]
+    assert {(c.batches, c.clip, c.regime, c.test_far, c.optimiser) for c in same} == {
+        (10_000, 1.0, "small", True, "adam")
     }
     for name in PEERS:
-        own = [config for config in adam if config.model.model == name]
+        own = [config for config in same if config.model.model == name]
         assert (len({c.lr for c in own}), {c.seed for c in own}) == (3, {1, 2, 3})
-    assert len(configs) == len(adam) + 3, "and LANTM with our recipe"
+    assert len(configs) == len(same) + 3, "and LANTM with our recipe"
     assert {len(GRIDS[name].configs()) for name in ("peers", "chomsky")} == {600, 750}
 
 

@@ -1,4 +1,4 @@
-"""What heads can do that those of the paper cannot: shut their gates, go home, feel."""
+"""What heads can do that those of the paper cannot: shut their gates, go home, read blanks."""
 
 import equinox as eqx
 import jax
@@ -73,17 +73,22 @@ def test_all_heads_of_a_homing_machine_do():
     assert sizes == [0, 0, 0, 2, 2, 2]
 
 
-# ---- feeling
+# ---- blanks
 
 
 def build(**settings):
     return lantm.build_cell(config("lantm", **settings), INPUTS, 3, key=jax.random.key(1))
 
 
-def at(*places):
-    """Read heads at these places."""
+SHARP = {"weighting": "inverse_power", "blank": True}
+"""What the recipe has."""
+
+
+def at(access, *places):
+    """Read heads at these places, with weights that are sharp."""
     reads = tuple(HeadState(jnp.asarray(place, float), None) for place in places)
-    return LieMovement(LieHeads(reads, ()), (), None)
+    raw = tuple(jnp.full(access.weighting.raw_size, 3.0) for _ in reads)
+    return LieMovement(LieHeads(reads, ()), raw, None)
 
 
 def holding(keys, valid):
@@ -91,56 +96,115 @@ def holding(keys, valid):
     return Slots(keys, jnp.ones(len(keys)), jnp.arange(len(keys)) < valid)
 
 
-def test_the_end_of_a_tape_is_felt():
-    """A straight tape of five memories, and slots that are not yet written."""
-    access = build(read_heads=3, feeling=True).access
-    tape = holding([[i, 0.0] for i in range(7)], 5)
-    felt = access.feel(at([2, 0], [5, 0], [0, 0.5]), tape)
-    assert np.allclose(felt, [0, 1 / (1 + 0.25), 0.5])
-    assert felt[1] > 0.5
+FAR_KEY = [40.0, -30.0]
+"""Of an initial memory: where it is should not matter if it is a blank."""
+TAPE = [FAR_KEY, *([i, 0.0] for i in range(7))]
+"""A straight tape behind an initial memory."""
 
 
-def test_only_the_heads_own_memory_is_felt():
-    access = build(memories=2, feeling=True).access
-    both = holding([[i // 2, 3.0 * (i % 2)] for i in range(6)], 6)
-    assert np.allclose(access.feel(at([1, 0], [1, 0]), both), [0, 9 / 9.25])
-    assert np.allclose(access.feel(at([1, 3], [1, 3]), both), [9 / 9.25, 0])
+def weights_at(access, slots, *places):
+    return access.normalise(access.weigh(at(access, *places), slots))
 
 
-def test_no_gradient_goes_through_what_is_felt():
-    """Though what is felt does depend on the command."""
-    access = build(feeling=True).access
-    tape, heads = holding([[i, 0.0] for i in range(3)], 3), access.init_heads()
-    command = jnp.linspace(-1, 1, access.command_size)
-
-    @jax.value_and_grad
-    def felt(command):
-        return access(command, heads, tape).felt[0]
-
-    @jax.value_and_grad
-    def unstopped(command):
-        return access.feel(access.move(command, heads)[0], tape)[0]
-
-    (value, gradient), (same, other) = jax.jit(lambda c: (felt(c), unstopped(c)))(command)
-    assert np.isclose(value, same)
-    assert np.all(gradient == 0)
-    assert np.any(other != 0)
+def test_off_the_tape_the_blank_is_read_and_on_it_the_tape():
+    """A tape of five memories, and slots that are not yet written."""
+    access = build(read_heads=3, **SHARP).access
+    found = weights_at(access, holding(TAPE, 6), [2, 0], [5, 0], [2, 3])
+    on, beyond, beside = found
+    assert np.allclose(np.sum(found, axis=1), 1)
+    assert on[0] < 1e-3
+    assert on[3] > 0.999
+    assert beyond[0] > 0.99, "a step beyond the end"
+    assert beside[0] > 0.99
+    assert np.all(found[:, 6:] == 0)
 
 
-@pytest.mark.parametrize("output", ["linear", "nonlinear"])
-def test_the_output_goes_by_what_is_felt(output):
-    """A cell whose access feels, the same without a sense, and one that was never asked to."""
-    feeling, numb = (build(feeling=feels, output=output) for feels in (True, False))
-    x, say = jnp.ones(INPUTS), eqx.filter_jit(lambda cell, x: cell.step(cell.init_state(2), x)[1])
+def test_without_a_blank_the_nearest_memory_is_read_wherever_a_head_is():
+    access = build(**SHARP | {"blank": False}).access
+    (beyond,) = weights_at(access, holding(TAPE, 6), [5, 0])
+    assert beyond[5] > 0.9
+    assert beyond[0] < 1e-3
 
-    def weights(cell):
-        if output == "linear":
-            return [cell.output.readout.weight]
-        return [cell.output.linear.readout.weight, cell.output.inner.weight]
 
-    with_zeros = [weight.at[:, -1].set(0) for weight in weights(feeling)]
-    ignoring = eqx.tree_at(weights, feeling, with_zeros)
-    numb = eqx.tree_at(lambda cell: cell.output, numb, feeling.output)
-    numb = eqx.tree_at(weights, numb, [weight[:, :-1] for weight in weights(feeling)])
-    assert np.allclose(say(ignoring, x), say(numb, x), atol=1e-14)
-    assert not np.any(np.isclose(say(feeling, x), say(numb, x), atol=1e-6))
+@pytest.mark.parametrize("weighting", lantm.WEIGHTINGS)
+def test_the_blank_is_equally_far_from_every_place(weighting):
+    """As a memory at half a step from the head would be, wherever its key is."""
+    access = build(weighting=weighting, blank=True).access
+    without = build(weighting=weighting).access
+    places = [[0.0, 0.0], [2.3, 1.0], [-50.0, 7.0]]
+    for place in places:
+        (own,) = weights_at(access, holding(TAPE, 6), place)
+        near = holding([[place[0], place[1] + 0.5], *TAPE[1:]], 6)
+        (expected,) = weights_at(without, near, place)
+        assert np.allclose(own, expected, rtol=1e-9)
+
+
+def test_the_distance_of_the_blank_is_learned():
+    """Off the tape its weight falls with its distance, and its own key has no gradient."""
+    access = build(**SHARP).access
+    assert np.isclose(jnp.exp(access.blank), 0.25)
+
+    @eqx.filter_value_and_grad
+    def weight(given):
+        access, keys = given
+        slots = Slots(keys, jnp.ones(len(keys)), jnp.arange(len(keys)) < 6)
+        return weights_at(access, slots, [4.6, 0.0])[0, 0]
+
+    value, (by_access, by_keys) = eqx.filter_jit(weight)((access, jnp.asarray(TAPE)))
+    assert 0.05 < value < 0.95
+    assert by_access.blank < -0.01
+    assert np.all(by_keys[0] == 0)
+    assert np.any(by_keys[5] != 0)
+
+
+def test_each_memory_has_its_own_blank():
+    """Two memories: slots in turn, first the two blanks; the tape of the second lies elsewhere."""
+    access = build(memories=2, **SHARP).access
+    keys = [FAR_KEY, FAR_KEY, *([i // 2, 9.0 * (i % 2)] for i in range(6))]
+    own, other = weights_at(access, holding(keys, 8), [1, 0], [1, 0])
+    assert own[4] > 0.999
+    assert np.all(own[1::2] == 0)
+    assert other[1] > 0.99
+    assert np.all(other[::2] == 0)
+
+
+def settled(places, slots, **settings):
+    """Where anchored heads at these places are after a reading."""
+    access = build(read_heads=len(places), anchored=True, **SHARP | settings).access
+    movement = at(access, *places)
+    weights = access.normalise(access.weigh(movement, slots))
+    return [state.key for state in access.settle(movement, weights, slots).reads]
+
+
+def test_an_anchored_head_is_not_pulled_by_the_blank():
+    """One far off the tape stays where it is; one beside a key goes half of the way to it."""
+    slots = holding(TAPE, 6)
+    off, beside = settled([[20.0, 50.0], [2.1, 0.0]], slots)
+    assert np.allclose(off, [20.0, 50.0], atol=1e-3)
+    assert np.allclose(beside, [2.05, 0.0], atol=1e-3)
+    (pulled,) = settled([[20.0, 50.0]], slots, blank=False)
+    assert np.linalg.norm(pulled - jnp.array([20.0, 50.0])) > 10
+
+
+def test_between_tape_and_blank_only_the_share_of_the_tape_pulls():
+    """By hand: of cubed weights, as much as is not the blank's."""
+    place = np.array([4.5, 0.3])
+    access = build(anchored=True, **SHARP).access
+    (weights,) = np.asarray(weights_at(access, holding(TAPE, 6), place))
+    assert 0.05 < weights[0] < 0.95
+    cubes = weights**3 / np.sum(weights**3)
+    goal = cubes[0] * place + cubes[1:] @ np.array(TAPE)[1:]
+    (found,) = settled([place], holding(TAPE, 6))
+    assert np.allclose(found, (place + goal) / 2, atol=1e-6)
+
+
+def test_a_machine_reads_its_blank_where_nothing_was_written():
+    """The value that is read there is that of the initial memory."""
+    cell = build(**SHARP, gate="cut_off", read_gate_bias=SHUT, initial_strength_bias=0.0)
+    state, step = cell.init_state(4), eqx.filter_jit(lambda cell, *given: cell.step(*given))
+    far = HeadState(jnp.array([70.0, 70.0]), None)
+    state = state._replace(heads=state.heads._replace(reads=(far,)))
+    for x in np.random.default_rng(0).normal(size=(3, INPUTS)):
+        state, _, trace = step(cell, state, jnp.asarray(x))
+    assert trace.weights[0, 0] > 0.99
+    assert np.allclose(trace.reading[0], state.memory.values[0], atol=0.02)

@@ -34,7 +34,10 @@ def test_a_model_is_the_papers_or_another_machine(model):
         ("paper", {"forget_bias": 3.0}, "our training"),
         ("paper", {"read_gate_bias": -2.0}, "our training"),
         ("paper", {"starts": 2}, "our training"),
-        ("default", {}, "our training"),
+        ("plain", {}, "our training"),
+        ("plain", {"steady": 2.0, "optimiser": "adam"}, "our training"),
+        ("paper", {"sizes_per_batch": 4}, "our training"),
+        ("paper", {"slow_cells": 5}, "our training"),
         ("paper", {"layers": 2}, "our machine"),
         ("paper", {"hidden_size": 100}, "our machine"),
         ("paper", {"space": "free_plane"}, "our machine"),
@@ -42,7 +45,8 @@ def test_a_model_is_the_papers_or_another_machine(model):
         ("paper", {"weighting": "softmax"}, "our machine"),
         ("paper", {"anchored": True}, "our machine"),
         ("paper", {"strength_floor": 0.2, "lr": 0.3}, "our machine"),
-        ("steered", {}, "our machine"),
+        ("paper", {"blank": True}, "our machine"),
+        ("default", {}, "our machine"),
     ],
 )
 def test_settings_decide(recipe, settings, kind):

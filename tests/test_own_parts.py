@@ -255,7 +255,7 @@ def test_a_layer_with_a_call_of_its_own_is_scanned(model, monkeypatch, no_loop):
 
 def test_a_gru_has_no_forget_bias():
     with pytest.raises(ValueError, match=r"^forget_bias is only for lstm controllers, got 1\.0$"):
-        lantm.configure(controller="gru", forget_bias=1.0)
+        lantm.configure("plain", controller="gru", forget_bias=1.0)
 
 
 def test_the_gru_is_that_of_equinox():

@@ -412,7 +412,7 @@ def test_more_slots_need_no_other_parameters(name):
 )
 def test_settings_that_mean_nothing_are_refused(settings, reason):
     with pytest.raises(ValueError, match=reason):
-        lantm.configure(**settings)
+        lantm.configure("plain", **settings)
 
 
 def test_a_transformer_is_made_of_whole_heads():

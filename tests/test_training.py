@@ -24,15 +24,25 @@ import safetensors.numpy
 import lantm
 import own_space  # registers the key space "circle"
 from lantm.tasks import Copy
+from lantm.tasks.streams import training_stream
 from lantm.training import trainer as training
 from lantm.training.checkpoints import named_arrays, read_arrays, save_tree
 from lantm.training.config import FIRST_FIELDS, digest_of, identity
-from lantm.training.optimiser import adam
+from lantm.training.optimiser import adam, clip_by_usual_norm
 from lantm.training.runs import zoo_names
 from lantm.training.trainer import MANY_THREADS, NonFiniteError, Trainer, finish
-from lantm.training.updates import add_noise, initial_machine, learning_rate, noise_key
+from lantm.training.updates import (
+    add_noise,
+    initial_machine,
+    learning_rate,
+    make_optimiser,
+    noise_key,
+)
 
 pytest_plugins = ["tiny"]
+
+plain = partial(lantm.configure, "plain")
+"""Of settings that need no recipe."""
 
 
 # ---- one update
@@ -40,7 +50,7 @@ pytest_plugins = ["tiny"]
 
 def test_learning_rate_by_hand():
     """Constant for 10 * decay_delay updates, then times 0.99 after every 20."""
-    schedule, rate, rates = learning_rate(lantm.configure(lr=0.3, decay_delay=2)), 0.3, []
+    schedule, rate, rates = learning_rate(plain(lr=0.3, decay_delay=2)), 0.3, []
     for batch in range(101):
         if batch in (40, 60, 80, 100):
             rate *= 0.99
@@ -49,7 +59,7 @@ def test_learning_rate_by_hand():
 
 
 def test_learning_rate_along_a_cosine():
-    schedule = learning_rate(lantm.configure(lr=0.3, decay_delay=None, batches=60))
+    schedule = learning_rate(plain(lr=0.3, decay_delay=None, batches=60))
     angles = np.pi * np.arange(61) / 60
     assert np.allclose([schedule(batch) for batch in range(61)], 0.15 * (1 + np.cos(angles)))
 
@@ -92,11 +102,11 @@ def test_heads_start_straight_on(model):
         return np.concatenate([part.reshape(8 * 21, -1) for part in parts], axis=1)
 
     inputs = jnp.asarray(Copy().sample(np.random.default_rng(1), 20, 8).inputs)
-    plain, straight = (
-        initial_machine(lantm.configure(model=model, init=init)).trace(inputs, 1).encode
+    usual, straight = (
+        initial_machine(plain(model=model, init=init)).trace(inputs, 1).encode
         for init in ("fan_in", "straight")
     )
-    for bent, even in ((plain.read, straight.read), (plain.write, straight.write)):
+    for bent, even in ((usual.read, straight.read), (usual.write, straight.write)):
         wandering = [np.linalg.norm(np.std(actions(head), axis=0)) for head in (bent, even)]
         assert wandering[1] < wandering[0] / 4
     both = [np.mean(actions(head), axis=0) for head in (straight.read, straight.write)]
@@ -106,30 +116,56 @@ def test_heads_start_straight_on(model):
 
 @pytest.mark.parametrize("model", ["lstm", "ram"])
 def test_without_lie_heads_a_straight_start_is_the_plain_one(model):
-    plain, straight = (
-        initial_machine(lantm.configure(model=model, init=init)) for init in ("fan_in", "straight")
+    usual, straight = (
+        initial_machine(plain(model=model, init=init)) for init in ("fan_in", "straight")
     )
-    assert eqx.tree_equal(plain, straight)
+    assert eqx.tree_equal(usual, straight)
 
 
 @pytest.mark.parametrize("init", ["straight", "uniform"])
 def test_forget_bias(init):
-    plain, raised = (
-        named_arrays(initial_machine(lantm.configure(init=init, layers=2, forget_bias=bias)))
+    usual, raised = (
+        named_arrays(initial_machine(plain(init=init, layers=2, forget_bias=bias)))
         for bias in (None, 2.5)
     )
-    changed = {name for name in plain if not np.array_equal(plain[name], raised[name])}
+    changed = {name for name in usual if not np.array_equal(usual[name], raised[name])}
     layers = [f"cell.controller.layers.{i}" for i in range(2)]
     ends = ("from_input.bias", "from_hidden.bias")
     assert changed == {f"{layer}.{end}" for layer in layers for end in ends}
     for name in changed:
-        forget = plain[name].size // 4
+        forget = usual[name].size // 4
         assert jnp.all(raised[name][:forget] == 2.5)
-        assert np.array_equal(plain[name][forget:], raised[name][forget:])
+        assert np.array_equal(usual[name][forget:], raised[name][forget:])
+
+
+@pytest.mark.parametrize("forget_bias", [None, 1.0])
+def test_slow_cells_are_the_first_of_every_layer(forget_bias):
+    settings = {"layers": 2, "forget_bias": forget_bias}
+    usual, slow = (
+        named_arrays(initial_machine(plain(slow_cells=cells, **settings))) for cells in (0, 5)
+    )
+    changed = {name for name in usual if not np.array_equal(usual[name], slow[name])}
+    layers = [f"cell.controller.layers.{i}" for i in range(2)]
+    ends = ("from_input.bias", "from_hidden.bias")
+    assert changed == {f"{layer}.{end}" for layer in layers for end in ends}
+    for name in changed:
+        assert jnp.all(slow[name][:5] == 2.5)
+        assert np.array_equal(usual[name][5:], slow[name][5:])
+
+
+def test_slow_cells_keep_what_they_hold():
+    """Before anything is learned, for some hundred steps; their neighbours do not."""
+    config = plain(slow_cells=5, embedding_size=3)
+    layer = initial_machine(config).cell.controller.layers[0]
+    affine = layer.affine()
+    quiet = jnp.zeros(affine.matrix.shape[0]) @ affine.matrix + affine.bias
+    forget = jax.nn.sigmoid(quiet[:50])
+    assert np.allclose(forget[:5] ** 100, 0.51, atol=0.01)
+    assert np.max(forget[5:] ** 100) < 1e-10
 
 
 def test_the_seed_decides_the_start():
-    first, again, other = (initial_machine(lantm.configure(seed=seed)) for seed in (1, 1, 2))
+    first, again, other = (initial_machine(plain(seed=seed)) for seed in (1, 1, 2))
     assert eqx.tree_equal(first, again)
     assert not np.array_equal(first.embedding.weight, other.embedding.weight)
 
@@ -169,7 +205,7 @@ def compare_three_updates(config, folder):
     """The state after them, which is that of the updates by hand; and whether any was clipped."""
     trainer = Trainer(lantm.Run.create(config, folder))
     losses = [trainer.step(i) for i in range(3)]
-    weights, average, told = plain_updates(config, trainer.stream, 3)
+    weights, average, told = plain_updates(config, trainer.feed.stream, 3)
     assert np.allclose(losses, [loss for loss, _ in told], rtol=0, atol=1e-11)
     assert agree(weights, trainer.state.parameters)
     assert agree(average, trainer.state.average)
@@ -201,6 +237,79 @@ def test_adam_by_hand():
         assert np.allclose(-step, by_hand, rtol=1e-6)
 
 
+def norms(transform, gradients):
+    """Of what comes out of gradients, one after the other."""
+    state, found = transform.init(gradients[0]), []
+    for gradient in gradients:
+        out, state = transform.update(gradient, state)
+        found.append(float(np.sqrt(sum(np.sum(np.square(g)) for g in jax.tree.leaves(out)))))
+    return found
+
+
+def of_norm(norm):
+    return {"a": norm * jnp.array([0.6]), "b": norm * jnp.array([[0.0, -0.8]])}
+
+
+def test_a_gradient_much_larger_than_usual_is_clipped():
+    """To twice the usual norm, which is 1 at first; it keeps its direction, and as it was clipped
+    it is 2 % of what is usual from then on.
+    """
+    transform = clip_by_usual_norm(2.0)
+    state = transform.init(of_norm(1.0))
+    out, state = transform.update(of_norm(1e6), state)
+    assert eqx.tree_equal(out, of_norm(2.0), rtol=1e-12)
+    _, state = transform.update(of_norm(1.5), state)
+    usual = 0.98 * (0.98 + 0.02 * 2.0) + 0.02 * 1.5
+    out, _ = transform.update(of_norm(50.0), state)
+    assert eqx.tree_equal(out, of_norm(2 * usual), rtol=1e-12)
+
+
+def test_usual_gradients_are_left_as_they_are():
+    gradients = [of_norm(norm) for norm in (1.0, 0.3, 1.9, 0.9)]
+    assert np.allclose(norms(clip_by_usual_norm(2.0), gradients), [1.0, 0.3, 1.9, 0.9])
+
+
+def test_gradients_that_stay_large_are_followed():
+    found = norms(clip_by_usual_norm(2.0), [of_norm(10.0)] * 150)
+    assert found[0] == pytest.approx(2.0)
+    assert found[40] < 5
+    assert found[-1] == pytest.approx(10.0)
+    assert found == sorted(found)
+
+
+def test_a_gradient_of_zero_stays_finite():
+    """Of norm zero for once and for long, in single precision too."""
+    for dtype in (jnp.float64, jnp.float32):
+        gradients = [jax.tree.map(lambda g, d=dtype: g.astype(d), of_norm(n)) for n in [0.0] * 100]
+        assert norms(clip_by_usual_norm(2.0), gradients) == [0.0] * 100
+    after = norms(clip_by_usual_norm(2.0), [of_norm(n) for n in [0.0] * 100 + [1.0] * 200])
+    assert 0 < after[100] < 0.3
+    assert after[-1] == pytest.approx(1.0)
+
+
+def test_adam_takes_steady_gradients():
+    """It is that of gradients clipped by hand; without the setting it is as it was."""
+    sequence = [jnp.array(g) for g in ([0.3, 0.4], [6.0, 8.0], [0.0, 0.5])]
+    by_hand, usual = [], 1.0
+    for gradient in sequence:
+        norm = float(np.hypot(*gradient))
+        most = min(norm, 2 * usual)
+        by_hand.append(gradient * most / norm)
+        usual = 0.98 * usual + 0.02 * most
+    settings = {"optimiser": "adam", "clip": 32.0, "decay_delay": 10_000}
+    steady, loose = (make_optimiser(plain(**settings, steady=s)) for s in (2.0, None))
+
+    def steps(optimiser, gradients):
+        state, found = optimiser.init(gradients[0]), []
+        for gradient in gradients:
+            step, state = optimiser.update(gradient, state)
+            found.append(step)
+        return np.array(found)
+
+    assert np.allclose(steps(steady, sequence), steps(loose, by_hand), rtol=1e-12)
+    assert not np.allclose(steps(steady, sequence), steps(loose, sequence), rtol=0.1)
+
+
 def test_weight_noise_is_learned_from_and_not_kept(tiny, tmp_path):
     """The loss of an update is that of shaken parameters; the step is made from those before."""
     config = tiny(weight_noise=0.5, lr=1e-3)
@@ -210,7 +319,7 @@ def test_weight_noise_is_learned_from_and_not_kept(tiny, tmp_path):
         key = noise_key(config.seed, done)
         noise = jnp.array(0.5 * done / config.batches)
         shaken = eqx.combine(add_noise(before, noise, key), trainer.rest)
-        loss, _ = plain_gradient(shaken, *map(jnp.asarray, trainer.stream[done]))
+        loss, _ = plain_gradient(shaken, *map(jnp.asarray, trainer.feed.stream[done]))
         assert np.isclose(trainer.step(done), loss, rtol=0, atol=1e-11)
     pairs = zip(*map(jax.tree.leaves, (trainer.state.parameters, before)), strict=True)
     assert 0 < max(np.max(np.abs(now - then)) for now, then in pairs) < 0.0101
@@ -238,15 +347,46 @@ def test_settings_of_the_updates_reach_them(tiny, tmp_path):
     """A run with Adam and growing sizes is another run than one without. It has another seed than
     other tests' runs, whose initial machine would come from a program that is not optimised.
     """
-    plain, other = (
+    usual, other = (
         Trainer(lantm.Run.create(tiny(**settings), tmp_path))
         for settings in ({"seed": 2}, {"seed": 2, "optimiser": "adam", "growth": 0.5})
     )
-    assert [other.stream.size(i) for i in range(5)] == [2] * 5
-    assert [plain.stream.size(i) for i in range(5)] != [2] * 5
-    plain.stream = other.stream
-    assert plain.step(0) == other.step(0)
-    assert not eqx.tree_equal(plain.state.parameters, other.state.parameters)
+    assert [other.feed.stream.size(i) for i in range(5)] == [2] * 5
+    assert [usual.feed.stream.size(i) for i in range(5)] != [2] * 5
+    usual.feed = other.feed
+    assert usual.step(0) == other.step(0)
+    assert not eqx.tree_equal(usual.state.parameters, other.state.parameters)
+
+
+@pytest.mark.parametrize("noisy", [{"weight_noise": 0.5}, {"noise": 1.0}], ids=" ".join)
+def test_one_program_serves_all_seeds(noisy, tiny, tmp_path, monkeypatch):
+    """Though noise is of the seed: that of the run, not of the config it was compiled for."""
+    monkeypatch.setattr(training, "partial", partial)  # as users have it
+    one, two = (Trainer(lantm.Run.create(tiny(seed=seed, **noisy), tmp_path)) for seed in (1, 2))
+    padded = one.feed.batch(0)
+    batch = [padded.inputs, padded.input_lengths, padded.answers, padded.answer_lengths]
+    programs = [
+        trainer.update.lower(trainer.state, *batch, trainer.normals, np.uint32(seed)).as_text()
+        for seed, trainer in enumerate((one, two), start=1)
+    ]
+    assert programs[0] == programs[1]
+    late = one.state._replace(batch=jnp.array(10, jnp.int32))
+    if late.steering is not None:
+        late = late._replace(steering=late.steering._replace(noise=jnp.array(0.5)))
+    losses = [one.update(late, *batch, one.normals, np.uint32(seed))[1] for seed in (1, 1, 2)]
+    assert losses[0] == losses[1] != losses[2]
+
+
+def test_the_papers_updates_are_made_of_the_papers_settings_alone(tiny, tmp_path):
+    """Nothing that came later is in a run of it: no steering, no noise, whole batches in order."""
+    trainer = Trainer(lantm.Run.create(tiny(recipe="paper"), tmp_path))
+    assert trainer.state.steering is trainer.state.start is trainer.normals is None
+    assert trainer.feed.smallest_first is None
+    fresh = training_stream(lantm.TASKS["tiny"], "small", 1)
+    for index in (0, 7, 503):
+        padded, (inputs, answers) = trainer.feed.batch(index), fresh[index]
+        assert np.array_equal(padded.inputs[:, : inputs.shape[1]], inputs)
+        assert np.array_equal(padded.answers[:, : answers.shape[1]], answers)
 
 
 def agree(leaves, tree):
@@ -270,7 +410,7 @@ def agree(leaves, tree):
     ],
 )
 def test_equal_configs_have_equal_digests(one, same, unchecked):
-    one, same = lantm.configure(**one), lantm.configure(**same)
+    one, same = plain(**one), plain(**same)
     assert one == same
     assert one.digest == same.digest
     assert json.dumps(one.to_dict()) == json.dumps(same.to_dict())
@@ -294,7 +434,7 @@ def test_equal_configs_have_equal_digests(one, same, unchecked):
 )
 def test_settings_of_other_types_are_refused(setting, reason, unchecked):
     with pytest.raises(ValueError, match=f"^{re.escape(reason)}$"):
-        lantm.configure(**setting)
+        plain(**setting)
 
 
 ROOT = Path(__file__).parents[1]
@@ -302,7 +442,7 @@ ROWS = [json.loads(line) for line in (ROOT / "results" / "results.jsonl").read_t
 
 
 def test_the_results_keep_their_identity():
-    found = {row["digest"]: lantm.configure(**row["config"]).digest for row in ROWS}
+    found = {row["digest"]: plain(**row["config"]).digest for row in ROWS}
     assert len(ROWS) == 214
     assert all(digest == again for digest, again in found.items())
 
@@ -328,7 +468,7 @@ class LaterConfig(lantm.TrainConfig):
 def test_a_new_field_at_its_default_changes_no_digest():
     """Neither one of the run's nor one of the model's; in another way it does."""
     row = ROWS[0]
-    config = lantm.configure(**row["config"])
+    config = plain(**row["config"])
     own = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
     model = LaterModel(**dataclasses.asdict(config.model))
     later = LaterConfig(**{**own, "model": model})
@@ -639,7 +779,7 @@ def replace_by_another(path, other):
 def foreign(stopped, tmp_path_factory):
     """A sound checkpoint of another config."""
     folder = tmp_path_factory.mktemp("foreign")
-    other = lantm.Run.create(lantm.configure(**{**as_settings(stopped.config), "seed": 2}), folder)
+    other = lantm.Run.create(plain(**{**as_settings(stopped.config), "seed": 2}), folder)
     trainer = Trainer(other)
     trainer.save()
     return other.path / "checkpoints" / "000000.safetensors"
@@ -857,7 +997,7 @@ class Remainder(Copy):
 def test_the_largest_size_need_not_have_the_longest_answer(tiny, tmp_path, monkeypatch):
     monkeypatch.setitem(lantm.TASKS, "remainder", Remainder())
     trainer = Trainer(lantm.Run.create(tiny(task="remainder"), tmp_path))
-    sizes = [trainer.stream.size(i) for i in range(20)]
+    sizes = [trainer.feed.stream.size(i) for i in range(20)]
     assert np.isfinite(trainer.step(sizes.index(2)))
 
 
@@ -865,16 +1005,17 @@ def test_data_of_growing_sizes(tiny, tmp_path):
     """Every batch of the file has room, also those that come late."""
     (tmp_path / "data.txt").write_text("^1234561#1$\n" + "^1#1$\n" * 19)
     trainer = Trainer(lantm.Run.create(tiny(data=str(tmp_path / "data.txt"), growth=0.9), tmp_path))
-    for stream in (trainer.stream, trainer.stream.stream):
+    feed = trainer.feed
+    for stream in (feed.stream, feed.stream.stream):
         assert stream.longest() == (8, 4)
-    trainer.stream = trainer.stream.stream
+    feed.stream = feed.stream.stream
     assert np.isfinite(trainer.step(0))
 
 
 def test_problems_of_one_size_that_differ_in_length(tiny, tmp_path, monkeypatch):
     monkeypatch.setitem(lantm.TASKS, "remainder", Remainder())
     trainer = Trainer(lantm.Run.create(tiny(task="remainder"), tmp_path))
-    trainer.stream = {0: lantm.Batch(np.zeros((32, 9), int), np.zeros((32, 2), int))}
+    trainer.feed.stream = {0: lantm.Batch(np.zeros((32, 9), int), np.zeros((32, 2), int))}
     with pytest.raises(ValueError, match=r"^a problem has 9 time steps, 5 is the most expected"):
         trainer.step(0)
 

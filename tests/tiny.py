@@ -43,21 +43,34 @@ SETTINGS = {
 
 def config(**settings):
     """A run of some milliseconds, its compilation aside."""
-    return lantm.configure(**SETTINGS | settings)
+    return lantm.configure(**{"recipe": "plain"} | SETTINGS | settings)
 
 
-@pytest.fixture(scope="session")
-def updates():
-    """Runs of one config share their update: it is traced and loaded once."""
+def sharing():
+    """In place of `partial` in the trainer: one function for all runs of one config. The trainer
+    asks for it with seed 0, whatever that of the run.
+    """
     known = {}
 
     def shared(function, config, optimiser, rest):
         # A wrapper around the trainer would be in the tracebacks that tests look at.
         return known.setdefault((config, rest), partial(function, config, optimiser, rest))
 
+    return shared
+
+
+@pytest.fixture(scope="session")
+def updates():
+    """Runs of one config, but for the seed, share their update: it is traced and loaded once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "partial", shared)
+        patch.setattr(training, "partial", sharing())
         yield
+
+
+@pytest.fixture
+def own_updates(updates, monkeypatch):
+    """For a test that changes what updates are traced from: none are shared with other tests."""
+    monkeypatch.setattr(training, "partial", sharing())
 
 
 @pytest.fixture
@@ -76,8 +89,8 @@ def tiny(updates):
 
 @pytest.fixture(scope="session")
 def options(updates):
-    """The same settings for the command line, but for the task."""
-    settings = {name: value for name, value in SETTINGS.items() if name != "task"}
+    """The same recipe and settings for the command line, but for the task."""
+    settings = {"recipe": "plain"} | {n: value for n, value in SETTINGS.items() if n != "task"}
     return [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
 
 

@@ -80,6 +80,7 @@ def without_times(values: dict) -> dict:
 def main(kills: int = 20, seed: int = 1) -> int:
     multiprocessing.set_start_method("spawn")
     config = lantm.configure(
+        "plain",
         task="copy",
         hidden_size=5,
         memory_width=3,

@@ -35,7 +35,7 @@ def add(command: Add) -> None:
     train.add_argument("--recipe", help=f"one of {', '.join(RECIPES)} [default]")
     train.add_argument("--out", metavar="DIR", help="where runs are kept [runs]")
     train.add_argument("--jobs", type=int, help="starts to train at once [one for each core]")
-    usual = TrainConfig()
+    usual = configure()
     add_options(train, usual.model)
     add_options(train, usual, skip=("task", "model"))
 

@@ -96,8 +96,8 @@ class TrainConfig:
     """clock: sizes grow as --growth says; performance: problems grow from a tenth on, the faster
     the more of the training problems are right."""
     growth_of: str = "sizes"
-    """What grows by performance. sizes: from the smallest on; answers: of all sizes, how much of an
-    answer counts; turns: sizes in the first of several starts, answers in the next, and so on."""
+    """What grows by performance. answers: how much of an answer counts; sizes: that, and the sizes
+    from the smallest on; turns: sizes in the first of several starts, answers in the next, ..."""
     sizes_per_batch: int = 1
     """Sizes of the problems in a batch."""
     noise: float = 0.0
@@ -165,6 +165,8 @@ class TrainConfig:
         require_one_of("growth_of", self.growth_of, GROWTH_OF)
         if self.growth_by == "clock" and self.growth_of != GROWTH_OF[0]:
             raise ValueError(f"growth_of is only for growth_by performance, got {self.growth_of!r}")
+        if self.growth and self.sizes_per_batch > 1:
+            raise ValueError(f"sizes_per_batch must be 1 with growth, got {self.sizes_per_batch}")
         if self.sizes_per_batch > BATCH_SIZE:
             raise ValueError(
                 f"sizes_per_batch must be at most {BATCH_SIZE}, got {self.sizes_per_batch}"
@@ -285,7 +287,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "homing": True,
         "read_heads": 2,
         "strength_floor": 0.2,
-        "initial_strength_bias": 0.0,
+        "initial_strength_bias": -4.0,
         "read_gate_bias": -3.0,
         "write_gate_bias": -5.0,
         "slow_cells": 5,
@@ -317,14 +319,23 @@ the paper's machine.
 """
 
 
-def fitting(recipe: dict[str, Any], model: str, controller: str) -> dict[str, Any]:
-    """What a model can take of a recipe."""
-    design = MODELS[model]
-    foreign = OWN_SETTINGS.keys() - design.takes
-    if not design.noisy:
-        foreign |= {"noise"}
-    if (design.controller or controller) != "lstm":
-        foreign |= {"slow_cells"}
+def fitting(recipe: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """What the settings of a run, its model among them, leave of a recipe."""
+    chosen = TrainConfig().flat() | recipe | settings
+    design = MODELS[chosen["model"]]
+    cells = settings.get("hidden_size") or design.stands_for.get("hidden_size") or 0
+    driver = design.controller or chosen["controller"]
+    ruled_out = {
+        "noise": not design.noisy,
+        "slow_cells": driver != "lstm" or cells < chosen["slow_cells"],
+        "beta2": chosen["optimiser"] != "adam",
+        "steady": chosen["optimiser"] != "adam",
+        "starts": chosen["batches"] <= chosen["start_batches"],
+        "sizes_per_batch": bool(chosen["growth"]),
+        "growth_by": bool(chosen["growth"]),
+        "growth_of": bool(chosen["growth"]) or chosen["growth_by"] == "clock",
+    }
+    foreign = OWN_SETTINGS.keys() - design.takes | {name for name, out in ruled_out.items() if out}
     return {name: value for name, value in recipe.items() if name not in foreign}
 
 
@@ -335,13 +346,11 @@ def configure(recipe: str = "default", **settings: Any) -> TrainConfig:
     >>> config.clip, config.model.model, config.model.read_gate_bias
     (32.0, 'slantm', 0.0)
 
-    Of a recipe only that counts which its model can take.
+    Of a recipe only that counts which goes with the settings, as no noise with `dnc`.
     """
     require_one_of("recipe", recipe, RECIPES)
-    own_model = settings.get("model", ModelConfig.model)
-    require_one_of("model", own_model, MODELS)
-    driver = settings.get("controller", ModelConfig.controller)
-    merged = fitting(RECIPES[recipe], own_model, driver) | settings
+    require_one_of("model", settings.get("model", ModelConfig.model), MODELS)
+    merged = fitting(RECIPES[recipe], settings) | settings
     model_fields = {f.name for f in dataclasses.fields(ModelConfig)}
     own_fields = {f.name for f in dataclasses.fields(TrainConfig)} - {"model"}
     for name in merged:

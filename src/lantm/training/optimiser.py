@@ -52,7 +52,7 @@ def clip_by_usual_norm(factor: float, decay: float = 0.98) -> optax.GradientTran
         updates: optax.Updates, state: optax.OptState, params: optax.Params | None = None
     ) -> tuple[optax.Updates, optax.OptState]:
         usual = jnp.asarray(state)
-        norm, most = optax.global_norm(updates), factor * usual
+        norm, most = optax.tree.norm(updates), factor * usual
         scale = jnp.minimum(1.0, most / jnp.maximum(norm, TINY))
         usual = decay * usual + (1 - decay) * jnp.minimum(norm, most)
         return jax.tree.map(lambda grad: scale * grad, updates), usual

@@ -111,7 +111,7 @@ def wanted(outcomes: Mapping[int, Outcome], starts: int) -> list[int]:
     """The numbers of the starts that are still to be trained: those of which it would be known,
     trained one after the other, that none before them was accepted, or not yet whether.
 
-    >>> wanted({0: Outcome(2500, 0.1, 0.5), 2: Outcome(1500, 0.9, 0.9)}, 4)
+    >>> wanted({0: Outcome(2500, 0.1, 0.5), 2: Outcome(1500, 0.9, 0.99)}, 4)
     [1]
     """
     accepted = [number for number, outcome in outcomes.items() if outcome.is_accepted]

@@ -17,9 +17,11 @@ FIRST_SHARE = 0.1
 GROWTH_BATCHES = {GOOD: 500, ENOUGH: 1500, 0.0: 20_000}
 """How many batches all of the growth takes while the mean is above each of these."""
 NOISE_STEP = 0.001
-SHAKEN = 0.3
+SHAKEN = 0.1
 """The least noise under which a machine is taken to be solved."""
-FULL_RATE_LOSS, RATE_OF_WRONG, LEAST_RATE = 0.3, 0.3, 0.1
+FULL_RATE_LOSS, RATE_OF_WRONG, LEAST_RATE, LATE_RATE = 0.3, 0.3, 0.1, 0.3
+CALM = 0.3
+"""The least that the noise may grow to."""
 FORGOTTEN = 0.1
 """How far below the best validation one has to be for its weights to be gone back to."""
 TABLE_SIZE = 4_000_000
@@ -39,6 +41,8 @@ class Steering(NamedTuple):
     """How large the noise may become."""
     rate: Float[Array, ""]
     """What is left of the learning rate, as a part of it."""
+    most: Float[Array, ""]
+    """What the rate may be at most: less, once the training sizes were learned."""
     loss: Float[Array, ""]
     """The mean loss of the last batches."""
     solved: Bool[Array, ""]
@@ -56,7 +60,7 @@ def first_steering(config: TrainConfig) -> Steering:
     zero, one = jnp.zeros(()), jnp.ones(())
     share = jnp.array(FIRST_SHARE) if config.growth_by == "performance" else one
     ceiling = jnp.array(config.noise, float)
-    return Steering(zero, share, zero, ceiling, one, one, jnp.array(False))
+    return Steering(zero, share, zero, ceiling, one, one, one, jnp.array(False))
 
 
 # ---- from batch to batch
@@ -73,15 +77,16 @@ def steer(
     mean = MEAN_DECAY * steering.mean + (1 - MEAN_DECAY) * coarse
     counted = jnp.minimum(loss, 2 * FULL_RATE_LOSS)  # one bad batch does not count for many
     usual = MEAN_DECAY * steering.loss + (1 - MEAN_DECAY) * counted
-    new = steering._replace(mean=mean, loss=usual)
+    grown = is_grown(config, steering, batch)
+    most = jnp.where(grown & (mean > GOOD), LATE_RATE, steering.most)
+    new = steering._replace(mean=mean, loss=usual, most=most)
     if config.growth_by == "performance":
         new = new._replace(share=grow(steering.share, mean))
     if config.noise:
-        grown = is_grown(config, steering, batch)
         new = new._replace(noise=jnp.where(grown, shake(steering, mean), 0.0))
     if config.rate_by == "performance":
         rate = usual / FULL_RATE_LOSS + RATE_OF_WRONG * (1 - mean)
-        new = new._replace(rate=jnp.clip(rate, LEAST_RATE, 1.0))
+        new = new._replace(rate=jnp.clip(rate, LEAST_RATE, most))
     return new
 
 
@@ -123,8 +128,8 @@ def is_forgotten(best: float, now: float) -> bool:
 
 
 def shaken_less(steering: Steering) -> Steering:
-    """With half the noise, which will grow only to half of what it was, or to `SHAKEN`."""
-    least = jnp.maximum(steering.noise / 2, SHAKEN)
+    """With half the noise, which will grow only to half of what it was, or to `CALM`."""
+    least = jnp.maximum(steering.noise / 2, CALM)
     ceiling = jnp.minimum(steering.ceiling, least)
     return steering._replace(noise=steering.noise / 2, ceiling=ceiling)
 

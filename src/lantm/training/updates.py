@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, Integer, PRNGKeyArray, PyTree
 
 from lantm.initialise import redraw_uniform
 from lantm.machines.models import build_machine
@@ -104,7 +104,7 @@ def update(
     answers: Int[Array, "batch steps"],
     answer_lengths: Int[Array, " batch"],
     normals: Float[Array, " table"] | None,
-    seed: Int[Array, ""] | int,
+    seed: Integer[Array, ""] | int,
 ) -> tuple[TrainingState, Float[Array, ""]]:
     """The state after one batch, and its loss. `normals` are what noise is made of; the seed is
     given, since a program with that of the config would have to be compiled for every seed.
@@ -144,7 +144,7 @@ def update(
 
 
 def noise_key(
-    seed: Int[Array, ""] | int, batch: Int[Array, ""] | int, purpose: int = NOISE
+    seed: Integer[Array, ""] | int, batch: Int[Array, ""] | int, purpose: int = NOISE
 ) -> PRNGKeyArray:
     """A key of its own for every batch and purpose. Those of the initial parameters come from two
     splits of the seed's key, which are what folding in 0 and 1 would give.
