@@ -183,7 +183,7 @@ def test_what_the_zoo_has_built(task, size, structure):
 
 def zoo_trace(task, size):
     """Of a ready-trained machine, at the problem that the pictures show."""
-    run = lantm.Run.open(f"zoo:{task}")
+    run = lantm.Run.open(f"zoo:plain_{task}")
     inputs, answers = run.task.sample(np.random.default_rng(1), size, 1)
     with jax.enable_x64(False):
         found = trace_machine(run.machine(), jnp.asarray(inputs), answers.shape[1])
