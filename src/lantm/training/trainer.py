@@ -305,7 +305,7 @@ class Trainer:
             for batch in looks(self.config):
                 self.run_to(batch, on_progress)
                 scores = self.last_look
-                if is_accepted(scores):
+                if is_accepted(scores) and self.has_grown:
                     break
         except NonFiniteError as error:
             return Outcome(int(self.state.batch), *FAILED, str(error))
@@ -332,6 +332,11 @@ class Trainer:
     def is_choosing(self) -> bool:
         """Whether it is still to be seen which start goes on."""
         return self.folder.name != "checkpoints"
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether problems are of all sizes: a start can break down while they grow."""
+        return self.state.steering is None or float(self.state.steering.share) >= 1
 
     @property
     def last_look(self) -> tuple[float, float]:
