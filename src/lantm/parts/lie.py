@@ -129,12 +129,13 @@ class Head(eqx.Module):
 
 
 def decided(gate: AnyScalar) -> AnyScalar:
-    """clip(2 gate - 1/2, 0, 1), with the gradient of the gate itself.
+    """clip(10 gate - 9/2, 0, 1), with the gradient of the gate itself.
 
-    How far a homing head goes home: a gate that is open by a few hundredths at every step would
-    pull it back in proportion to its distance, and so shorten the steps of long problems.
+    How far a homing head goes home. A part of the way at every step would pull it back in
+    proportion to its distance, and so shorten the steps of long problems: it is hard to go only a
+    part of the way.
     """
-    return gate + jax.lax.stop_gradient(jnp.clip(2 * gate - 0.5, 0, 1) - gate)
+    return gate + jax.lax.stop_gradient(jnp.clip(10 * gate - 4.5, 0, 1) - gate)
 
 
 class Ways(NamedTuple):
