@@ -55,7 +55,7 @@ def lantm_models():
 
 
 def test_all_of_the_recipe_is_for_the_papers_machine():
-    assert fitting(RECIPES["default"], "lantm", "lstm") == RECIPES["default"]
+    assert fitting(RECIPES["default"], {}) == RECIPES["default"]
 
 
 def test_another_controller_takes_what_it_can():

@@ -268,9 +268,9 @@ def test_what_is_forgotten_and_how_it_is_shaken_less():
     [
         ({}, {}, 0.99, True),
         ({}, {}, 0.98, False),
-        ({"noise": 1.0}, {"noise": 0.3}, 1.0, True),
-        ({"noise": 1.0}, {"noise": 0.29}, 1.0, False),
-        ({"noise": 0.2}, {"noise": 0.2}, 1.0, True),
+        ({"noise": 1.0}, {"noise": 0.1}, 1.0, True),
+        ({"noise": 1.0}, {"noise": 0.09}, 1.0, False),
+        ({"noise": 0.05}, {"noise": 0.05}, 1.0, True),
         ({"growth_by": "performance"}, {"share": 0.9}, 1.0, False),
         ({"growth_by": "performance"}, {"share": 1.0}, 1.0, True),
         ({"growth": 0.5, "batches": 200}, {}, 1.0, False),

@@ -198,6 +198,10 @@ class TrainConfig:
         """Updates in which sizes grow by the clock."""
         return round(self.growth * self.batches)
 
+    def grows_answers_only(self, start: Any = 0) -> Any:
+        """Whether a start of that number has problems of all sizes from the beginning."""
+        return start % 2 == 1 if self.growth_of == "turns" else self.growth_of == "answers"
+
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
@@ -302,7 +306,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "rate_by": "performance",
         "go_back": True,
         "solved": 0.99,
-        "starts": 6,
+        "starts": 8,
     },
     "plain": {},
     "paper": {

@@ -62,9 +62,7 @@ class Feed:
         """How many parts are of the smallest sizes: none where only answers grow, else all but
         one, which is against short cuts that small sizes allow.
         """
-        of = self.config.growth_of
-        answers_only = of == "answers" or (of == "turns" and start % 2 == 1)
-        return 0 if answers_only else max(1, self.parts - 1)
+        return 0 if self.config.grows_answers_only(start) else max(1, self.parts - 1)
 
 
 def open_stream(config: TrainConfig) -> Stream:

@@ -11,11 +11,14 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from lantm.training.config import TrainConfig
 
 MEAN_DECAY = 0.98
-GOOD, FAIR, ENOUGH = 0.9, 0.8, 0.6
+GOOD, FAIR = 0.9, 0.8
 """Means of the training accuracy at which something is adjusted."""
 FIRST_SHARE = 0.1
-GROWTH_BATCHES = {GOOD: 500, ENOUGH: 1500, 0.0: 20_000}
-"""How many batches all of the growth takes while the mean is above each of these."""
+EAGER = {GOOD: 500, 0.3: 1500, 0.0: 6000}
+"""How many batches all of the growth takes while the mean is above each of these. Small sizes can be
+answered without a memory: who waits until they are, learns that."""
+PATIENT = {GOOD: 500, 0.6: 1500, 0.0: 20_000}
+"""The same where answers alone grow."""
 NOISE_STEP = 0.001
 SHAKEN = 0.1
 """The least noise under which a machine is taken to be solved."""
@@ -72,6 +75,7 @@ def steer(
     batch: Int[Array, ""],
     coarse: Float[Array, ""],
     loss: Float[Array, ""],
+    start: Int[Array, ""] | int = 0,
 ) -> Steering:
     """After the batch of that number, counted from 1, of which that share was answered right."""
     mean = MEAN_DECAY * steering.mean + (1 - MEAN_DECAY) * coarse
@@ -81,7 +85,9 @@ def steer(
     most = jnp.where(grown & (mean > GOOD), LATE_RATE, steering.most)
     new = steering._replace(mean=mean, loss=usual, most=most)
     if config.growth_by == "performance":
-        new = new._replace(share=grow(steering.share, mean))
+        eager, patient = (grow(steering.share, mean, pace) for pace in (EAGER, PATIENT))
+        share = jnp.where(config.grows_answers_only(start), patient, eager)
+        new = new._replace(share=share)
     if config.noise:
         new = new._replace(noise=jnp.where(grown, shake(steering, mean), 0.0))
     if config.rate_by == "performance":
@@ -97,11 +103,13 @@ def is_grown(
     return (steering.share >= 1) & (batch > config.growth_batches)
 
 
-def grow(share: Float[Array, ""], mean: Float[Array, ""]) -> Float[Array, ""]:
-    """Faster, the better the present sizes are learned."""
-    above = [mean > least for least in GROWTH_BATCHES]
+def grow(
+    share: Float[Array, ""], mean: Float[Array, ""], pace: dict[float, int]
+) -> Float[Array, ""]:
+    """Faster, the better the present problems are learned."""
+    above = [mean > least for least in pace]
     above[-1] = jnp.array(True)
-    steps = [jnp.array((1 - FIRST_SHARE) / batches) for batches in GROWTH_BATCHES.values()]
+    steps = [jnp.array((1 - FIRST_SHARE) / batches) for batches in pace.values()]
     return jnp.minimum(share + jnp.select(above, steps), 1.0)
 
 

@@ -136,7 +136,8 @@ def update(
     tally = state.tally + jnp.stack([loss, scores.fine, scores.coarse, jnp.ones_like(loss)])
     batch = state.batch + 1
     if steering is not None:
-        steering = steer(config, steering, batch, jnp.asarray(scores.coarse), loss)
+        start = 0 if state.start is None else state.start.number
+        steering = steer(config, steering, batch, jnp.asarray(scores.coarse), loss, start)
     new = TrainingState(
         parameters, average, optimiser_state, batch, tally, state.best, steering, state.start
     )
