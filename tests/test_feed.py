@@ -181,11 +181,13 @@ def test_a_run_learns_from_the_batches_of_its_share_and_start(tiny, tmp_path, mo
     monkeypatch.setattr(Feed, "batch", noted)
     growing = {"growth_of": "turns", "sizes_per_batch": 2, **GROWING}
     lantm.train(tiny(**growing, starts=2, start_batches=5, batches=7), tmp_path / "grown")
-    per_batch = 0.9 / 20_000
-    shares = [round(0.1 + index * per_batch, 4) for index in range(7)]
-    numbered = [(index, shares[index], start) for start in (0, 1) for index in range(5)]
-    assert asked[:10] == numbered
-    assert [(index, share) for index, share, _ in asked[10:]] == [(5, shares[5]), (6, shares[6])]
+
+    def expected(index, start):
+        pace = (6000, 20_000)[start]
+        return index, round(0.1 + index * 0.9 / pace, 4), start
+
+    assert asked[:10] == [expected(index, start) for start in (0, 1) for index in range(5)]
+    assert asked[10:] == [expected(index, asked[10][2]) for index in (5, 6)]
     asked.clear()
     lantm.train(tiny(batches=3), tmp_path / "plain")
     assert asked == [(0, 1.0, 0), (1, 1.0, 0), (2, 1.0, 0)]

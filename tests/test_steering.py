@@ -162,13 +162,27 @@ def test_the_means_forget_slowly():
 
 
 @pytest.mark.parametrize(
-    ("mean", "batches"), [(0.95, 500), (0.85, 1500), (0.65, 1500), (0.55, 20_000), (0.0, 20_000)]
+    ("of", "mean", "batches"),
+    [
+        *(("sizes", mean, pace) for mean, pace in [(0.95, 500), (0.35, 1500), (0.25, 6000)]),
+        *(("answers", mean, pace) for mean, pace in [(0.95, 500), (0.65, 1500), (0.55, 20_000)]),
+    ],
 )
-def test_problems_grow_the_faster_the_better_it_goes(mean, batches):
-    config = plain(growth_by="performance")
+def test_problems_grow_the_faster_the_better_it_goes(of, mean, batches):
+    config = plain(growth_by="performance", growth_of=of)
     first = first_steering(config)
     assert np.isclose(first.share, 0.1)
     assert np.isclose(after(config, mean, mean=mean).share - first.share, 0.9 / batches)
+
+
+def test_starts_take_turns_to_be_patient():
+    config, given = plain(growth_by="performance", growth_of="turns"), map(jnp.array, (1, 0.0, 1.0))
+    batch, coarse, loss = given
+    shares = [
+        steer(config, first_steering(config), batch, coarse, loss, jnp.array(start)).share
+        for start in range(4)
+    ]
+    assert np.allclose(shares, [0.1 + 0.9 / pace for pace in (6000, 20_000) * 2], atol=1e-9)
 
 
 def test_problems_stop_growing_when_all_are_there():
@@ -367,7 +381,8 @@ STEERED = {
 @pytest.fixture
 def eager(own_updates, monkeypatch):
     """Rules under which everything happens within a few batches."""
-    monkeypatch.setattr("lantm.training.steering.GROWTH_BATCHES", {0.9: 3, 0.3: 3, 0.0: 3})
+    for pace in ("EAGER", "PATIENT"):
+        monkeypatch.setattr(f"lantm.training.steering.{pace}", {0.9: 3, 0.3: 3, 0.0: 3})
     monkeypatch.setattr("lantm.training.steering.GOOD", -1.0)
     monkeypatch.setattr("lantm.training.steering.FULL_RATE_LOSS", 3.0)
     monkeypatch.setattr("lantm.training.trainer.LOG_EVERY", 2)

@@ -15,8 +15,8 @@ GOOD, FAIR = 0.9, 0.8
 """Means of the training accuracy at which something is adjusted."""
 FIRST_SHARE = 0.1
 EAGER = {GOOD: 500, 0.3: 1500, 0.0: 6000}
-"""How many batches all of the growth takes while the mean is above each of these. Small sizes can be
-answered without a memory: who waits until they are, learns that."""
+"""How many batches all of the growth takes while the mean is above each of these. Small sizes can
+be answered without a memory: who waits until they are, learns that."""
 PATIENT = {GOOD: 500, 0.6: 1500, 0.0: 20_000}
 """The same where answers alone grow."""
 NOISE_STEP = 0.001
