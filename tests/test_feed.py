@@ -175,7 +175,7 @@ def test_a_run_learns_from_the_batches_of_its_share_and_start(tiny, tmp_path, mo
     asked, batch = [], Feed.batch
 
     def noted(feed, index, share, start):
-        asked.append((index, round(share, 4), start))
+        asked.append((index, round(share, 6), start))
         return batch(feed, index, share, start)
 
     monkeypatch.setattr(Feed, "batch", noted)
@@ -184,7 +184,7 @@ def test_a_run_learns_from_the_batches_of_its_share_and_start(tiny, tmp_path, mo
 
     def expected(index, start):
         pace = (6000, 20_000)[start]
-        return index, round(0.1 + index * 0.9 / pace, 4), start
+        return index, round(0.1 + index * 0.9 / pace, 6), start
 
     assert asked[:10] == [expected(index, start) for start in (0, 1) for index in range(5)]
     assert asked[10:] == [expected(index, asked[10][2]) for index in (5, 6)]

@@ -47,7 +47,7 @@ def test_a_model_takes_all_of_the_recipe_that_it_can(model):
     assert config.noise == (RECIPES["default"]["noise"] if model in NOISY else 0.0)
     assert config.slow_cells == (5 if model in LSTM_DRIVEN else 0)
     assert (config.optimiser, config.steady, config.sizes_per_batch) == ("adam", 2.0, 4)
-    assert (config.growth_of, config.rate_by, config.starts) == ("turns", "performance", 6)
+    assert (config.growth_of, config.rate_by, config.starts) == ("turns", "performance", 8)
 
 
 def lantm_models():
