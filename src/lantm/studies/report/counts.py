@@ -56,8 +56,10 @@ def settings_table(results: Sequence[Result], checkpoint: str) -> Table:
         coarse = {m: [float(r.accuracy[m].coarse) for r in runs if m in r.accuracy] for m in SHOWN}
         found = [middle(coarse[1]), *spread(coarse[2]), middle(coarse[4]), middle(coarse[10])]
         lost = max((run.forgotten for run in runs if run.solved), default=None)
-        ends = [[float(value) for value in values if value is not None] for values in times(runs)]
-        numbers = [EMPTY if lost is None else f"{100 * lost:.2f}", *map(whole_median, ends)]
+        batches = [run.trained for run in runs if run.trained is not None]
+        seconds = [run.seconds for run in runs if run.seconds is not None]
+        ends = whole_median(batches), whole_median(seconds)
+        numbers = [EMPTY if lost is None else f"{100 * lost:.2f}", *ends]
         rows.append([settings, count(runs), *found, *numbers])
     caption = (
         "A line is a command, run with several seeds. Solved: at least "
@@ -75,11 +77,6 @@ SHOWN = (1, 2, 4, 10)
 """The multiples of the training size that are shown."""
 
 
-def times(runs: Sequence[Result]) -> tuple[list[float | None], list[float | None]]:
-    """Batches and seconds."""
-    return [run.trained for run in runs], [run.seconds for run in runs]
-
-
 def middle(shares: Sequence[float]) -> str:
     return percent(median(shares)) if shares else EMPTY
 
@@ -89,7 +86,7 @@ def spread(shares: Sequence[float]) -> tuple[str, str]:
     return middle(shares), percent(min(shares)) if shares else EMPTY
 
 
-def whole_median(values: Sequence[float]) -> str:
+def whole_median(values: Sequence[float | int]) -> str:
     return f"{median(values):.0f}" if values else EMPTY
 
 

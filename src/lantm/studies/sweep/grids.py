@@ -183,12 +183,14 @@ def ablation_settings(task: str, model: str, regime: str) -> list[Settings]:
     return [base, base | {"growth_of": other}, *(base | less for less in INGREDIENTS)]
 
 
+CATALOGUE = tuple(SPACES)
+"""Without the spaces that users add."""
 SPACE_TASKS = ("copy", "reverse", "priority_sort", "repeat_copy")
 
 
 def space_settings(task: str, model: str, regime: str) -> list[Settings]:
     """The default recipe in every key space of the catalogue."""
-    return vary(space=SPACES)
+    return vary(space=CATALOGUE)
 
 
 GRIDS = {
