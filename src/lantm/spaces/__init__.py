@@ -15,7 +15,7 @@ from lantm.spaces.base import (
     UnitBall,
     Velocity,
 )
-from lantm.spaces.catalogue import SPACES, find_space
+from lantm.spaces.catalogue import CATALOGUE, SPACES, find_space
 from lantm.spaces.chart import Chart, coordinates
 from lantm.spaces.heisenberg import Heisenberg
 from lantm.spaces.hyperbolic import Hyperbolic
@@ -27,6 +27,7 @@ from lantm.spaces.sphere import Rotation, Sphere, normalise
 from lantm.spaces.torus import Torus
 
 __all__ = [
+    "CATALOGUE",
     "SPACES",
     "Action",
     "Chart",

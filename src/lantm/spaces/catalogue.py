@@ -32,6 +32,8 @@ SPACES: dict[str, KeySpace] = {
     "heisenberg": Heisenberg(),
 }
 """Every key space by name. `find_space` knows more names, which are made of these."""
+CATALOGUE = tuple(SPACES)
+"""The names of our own, without the spaces that users add."""
 
 FAMILIES: dict[str, Callable[[int], KeySpace]] = {"space": Plane, "torus": Torus}
 """What makes a space of any dimension, by what stands before the number in its name."""

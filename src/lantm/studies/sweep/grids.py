@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from lantm.errors import require_one_of
 from lantm.machines.models import MODELS, ModelConfig
 from lantm.settings import UNSET, canonical, plain_type, reader, type_hints
-from lantm.spaces import SPACES
+from lantm.spaces import CATALOGUE
 from lantm.studies.entries import paper, parse
 from lantm.studies.results import Row
 from lantm.tasks import TASKS
@@ -183,8 +183,6 @@ def ablation_settings(task: str, model: str, regime: str) -> list[Settings]:
     return [base, base | {"growth_of": other}, *(base | less for less in INGREDIENTS)]
 
 
-CATALOGUE = tuple(SPACES)
-"""Without the spaces that users add."""
 SPACE_TASKS = ("copy", "reverse", "priority_sort", "repeat_copy")
 
 
