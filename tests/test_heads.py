@@ -57,13 +57,10 @@ def test_random_access_leads_a_homing_head_to_where_it_began(space):
     assert not np.any(np.isclose(keys["on"], keys["home"], atol=1e-3).all(axis=1))
 
 
-@pytest.mark.parametrize(
-    ("slope", "expected"), [(2.0, [0, 0, 0, 0.3, 0.5, 1, 1]), (10.0, [0, 0, 0, 0, 0.5, 1, 1])]
-)
-def test_a_gate_that_leaks_does_not_pull_a_homing_head(slope, expected):
-    gates = jnp.array([0.0, 0.1, 0.25, 0.4, 0.5, 0.75, 1.0])
-    shares, slopes = jax.vmap(jax.value_and_grad(lambda gate: decided(gate, slope)))(gates)
-    assert np.allclose(shares, expected)
+def test_a_gate_that_leaks_does_not_pull_a_homing_head():
+    gates = jnp.array([0.0, 0.1, 0.25, 0.5, 0.75, 1.0])
+    shares, slopes = jax.vmap(jax.value_and_grad(decided))(gates)
+    assert np.allclose(shares, [0, 0, 0, 0.5, 1, 1])
     assert np.allclose(slopes, 1)
 
 

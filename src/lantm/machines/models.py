@@ -236,12 +236,6 @@ def build_random_access(config: ModelConfig, key: PRNGKeyArray) -> RandomAccess:
     return RandomAccess(config.chosen("key_size"), tape=tape, sharpen=config.sharpen, key=key)
 
 
-READING, WRITING = 2.0, 10.0
-"""How steeply the homing heads of each kind decide. A write head that is drawn home a little at
-every step lays its tape out unevenly, and what was read there at the training sizes is not found
-in longer problems."""
-
-
 def build_lie_access(config: ModelConfig, key: PRNGKeyArray) -> LieAccess:
     read_key, write_key = jax.random.split(key)
     read_biases = config.read_gate_bias, config.read_action_gate_bias
@@ -249,8 +243,8 @@ def build_lie_access(config: ModelConfig, key: PRNGKeyArray) -> LieAccess:
     reads, writes = (n * config.memories for n in (config.read_heads, config.write_heads))
     return LieAccess(
         find_space(config.chosen("space")),
-        [_build_head(config, *read_biases, READING, k) for k in _keys(read_key, reads)],
-        [_build_head(config, *write_biases, WRITING, k) for k in _keys(write_key, writes)],
+        [_build_head(config, *read_biases, k) for k in _keys(read_key, reads)],
+        [_build_head(config, *write_biases, k) for k in _keys(write_key, writes)],
         WEIGHTINGS[config.chosen("weighting")](),
         anchored=config.anchored,
         blended=config.blended,
@@ -265,11 +259,7 @@ def _keys(key: PRNGKeyArray, heads: int) -> list[PRNGKeyArray]:
 
 
 def _build_head(
-    config: ModelConfig,
-    gate_bias: float,
-    action_gate_bias: float,
-    decision: float,
-    key: PRNGKeyArray,
+    config: ModelConfig, gate_bias: float, action_gate_bias: float, key: PRNGKeyArray
 ) -> Head:
     reach_key, head_key = jax.random.split(key)
     action_gate = Gate(action_gate_bias) if config.action_interpolation else None
@@ -281,7 +271,6 @@ def _build_head(
         gate=gate,
         action_gate=action_gate,
         homing=config.homing,
-        decision=decision,
         key=head_key,
     )
 

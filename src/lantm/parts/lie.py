@@ -66,8 +66,6 @@ class Head(eqx.Module):
     initial_action: Float[Array, " action_size"] | None
     command_sizes: tuple[int, int, int, int] = eqx.field(static=True)
     """Candidate key, its gate, action, its gate. A homing head has no candidates."""
-    decision: float = eqx.field(static=True)
-    """How steeply a homing head decides between its home and where it is."""
 
     def __init__(
         self,
@@ -77,7 +75,6 @@ class Head(eqx.Module):
         gate: Gate | None = None,
         action_gate: Gate | None = None,
         homing: bool = False,
-        decision: float = 2.0,
         key: PRNGKeyArray,
     ):
         key_key, action_key = jax.random.split(key)
@@ -87,7 +84,6 @@ class Head(eqx.Module):
         self.initial_action = uniform(action_key, space.action_size) if action_gate else None
         candidate_size = 0 if homing else space.key_size
         self.command_sizes = candidate_size, 1, space.action_size, int(action_gate is not None)
-        self.decision = decision
 
     @property
     def command_size(self) -> int:
@@ -109,7 +105,7 @@ class Head(eqx.Module):
             r = self.action_gate(action_gate[0])
             a = space.mix_action(r, a, state.action)
         g = self.gate(gate[0])
-        share = decided(g, self.decision) if self.homing else g
+        share = decided(g) if self.homing else g
         key = space.act(a, space.mix(share, self.goal(space, candidate), state.key))
         trace = HeadTrace(key, g, a, space.log(a), r)
         return HeadState(key, a if self.action_gate else None), trace
@@ -132,15 +128,14 @@ class Head(eqx.Module):
         return Ways(self.gate(gate[0]), jumped, space.act(moved.action, key))
 
 
-def decided(gate: AnyScalar, slope: float) -> AnyScalar:
-    """How far a homing head goes home: clip(1/2 + slope (gate - 1/2), 0, 1), with the gradient of
-    the gate itself.
+def decided(gate: AnyScalar) -> AnyScalar:
+    """How far a homing head goes home: clip(2 gate - 1/2, 0, 1), with the gradient of the gate.
 
     A part of the way at every step would pull it back in proportion to its distance, and so
-    shorten the steps of long problems. The steeper, the harder it is to go only a part of the way.
+    shorten the steps of long problems. A steeper slope is further from the gradient: with 10 in
+    place of 2, interleaved_add and odd_first were hardly ever learned.
     """
-    share = jnp.clip(0.5 + slope * (gate - 0.5), 0, 1)
-    return gate + jax.lax.stop_gradient(share - gate)
+    return gate + jax.lax.stop_gradient(jnp.clip(2 * gate - 0.5, 0, 1) - gate)
 
 
 class Ways(NamedTuple):
