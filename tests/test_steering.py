@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import lantm
@@ -275,6 +276,8 @@ def test_what_is_forgotten_and_how_it_is_shaken_less():
         assert np.allclose([back.noise, back.ceiling], [noise / 2, ceiling])
     low = shaken_less(steering._replace(ceiling=jnp.array(0.2), noise=jnp.array(0.2)))
     assert np.allclose([low.noise, low.ceiling], [0.1, 0.2]), "the ceiling never rises"
+    lost = shaken_less(steering._replace(mean=jnp.array(0.1), loss=jnp.array(0.6)))
+    assert (lost.mean, lost.loss) == (1, 0), "the rate is not that of the weights that were lost"
 
 
 @pytest.mark.parametrize(
@@ -501,7 +504,8 @@ def scores_of(monkeypatch, by_call):
 
 def test_a_validation_far_below_the_best_goes_back_to_its_weights(tiny, tmp_path, monkeypatch):
     scores_of(monkeypatch, [0.8, 0.71, 0.69])
-    config = tiny(go_back=True, noise=1.0, validate_every=1, validate_from=1, seed=3)
+    steps = {"optimiser": "adam", "validate_every": 1, "validate_from": 1}
+    config = tiny(go_back=True, noise=1.0, seed=3, **steps)
     run = lantm.Run.create(config, tmp_path)
     trainer, rows = Trainer(run), []
     shaken = trainer.state.steering._replace(noise=jnp.array(0.8))
@@ -516,6 +520,8 @@ def test_a_validation_far_below_the_best_goes_back_to_its_weights(tiny, tmp_path
         assert eqx.tree_equal(tree, best)
     steering = trainer.state.steering
     assert np.allclose([steering.noise, steering.ceiling], [0.4, 0.4], atol=0.001)
+    momentum = optax.tree.get(trainer.state.optimiser, "mu")
+    assert all(not np.any(leaf) for leaf in jax.tree.leaves(momentum))
     assert eqx.tree_equal(run.machine("last"), run.machine("best"))
 
 

@@ -60,4 +60,15 @@ def clip_by_usual_norm(factor: float, decay: float = 0.98) -> optax.GradientTran
     return optax.GradientTransformation(init, update)
 
 
+def without_momentum(state: optax.OptState) -> optax.OptState:
+    """An optimiser's state that does not carry on in the direction of the last steps."""
+
+    def stopped(part: optax.OptState) -> optax.OptState:
+        if isinstance(part, optax.ScaleByAdamState):
+            return part._replace(mu=jax.tree.map(jnp.zeros_like, part.mu))
+        return part
+
+    return jax.tree.map(stopped, state, is_leaf=lambda x: isinstance(x, optax.ScaleByAdamState))
+
+
 OPTIMISERS: dict[str, Optimiser] = {"rmsprop": rmsprop, "adam": adam}

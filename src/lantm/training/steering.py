@@ -136,10 +136,13 @@ def is_forgotten(best: float, now: float) -> bool:
 
 
 def shaken_less(steering: Steering) -> Steering:
-    """With half the noise, which will grow only to half of what it was, or to `CALM`."""
+    """With half the noise, which will grow only to half of what it was, or to `CALM`, and with the
+    mean and the loss of a machine that is right: what they were led away from it.
+    """
     least = jnp.maximum(steering.noise / 2, CALM)
     ceiling = jnp.minimum(steering.ceiling, least)
-    return steering._replace(noise=steering.noise / 2, ceiling=ceiling)
+    right, none = jnp.ones(()), jnp.zeros(())
+    return steering._replace(noise=steering.noise / 2, ceiling=ceiling, mean=right, loss=none)
 
 
 # ---- noise on the controller

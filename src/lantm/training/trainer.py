@@ -33,6 +33,7 @@ from lantm.training.checkpoints import (
 from lantm.training.config import TrainConfig
 from lantm.training.evaluation import Evaluation, evaluate_batches
 from lantm.training.feed import Feed, open_stream
+from lantm.training.optimiser import without_momentum
 from lantm.training.runs import METRICS_FILE, Run, Score, evaluate, metrics_lines, parse_row
 from lantm.training.search import Helpers, search
 from lantm.training.starts import (
@@ -459,6 +460,7 @@ class Trainer:
         self.state = self.state._replace(
             parameters=weights,
             average=jax.tree.map(jnp.array, weights),
+            optimiser=without_momentum(self.state.optimiser),
             steering=shaken_less(steering),
         )
         return {"gone_back": True}
