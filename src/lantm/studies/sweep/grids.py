@@ -175,11 +175,11 @@ INGREDIENTS: tuple[Settings, ...] = (
 
 
 def ablation_settings(task: str, model: str, regime: str) -> list[Settings]:
-    """The default recipe with one start, which shows more than six do, and without each
+    """The default recipe with one start, which shows more than eight do, and without each
     ingredient; problems grow in the way that suits the task, and in the other one.
     """
     suits, other = ("sizes", "answers") if task == "interleaved_add" else ("answers", "sizes")
-    base: Settings = {"starts": 1, "batches": 4000, "growth_of": suits}
+    base: Settings = {"starts": 1, "batches": 3000, "growth_of": suits}
     return [base, base | {"growth_of": other}, *(base | less for less in INGREDIENTS)]
 
 
