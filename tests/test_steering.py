@@ -267,8 +267,9 @@ def test_the_rate_of_the_clock_is_not_touched():
 
 
 def test_what_is_forgotten_and_how_it_is_shaken_less():
-    assert is_forgotten(0.8, 0.69)
-    assert not is_forgotten(0.8, 0.71)
+    assert is_forgotten(0.95, 0.84)
+    assert not is_forgotten(0.95, 0.86)
+    assert not is_forgotten(0.8, 0.1), "it was not learned yet"
     assert not is_forgotten(-1.0, 0.0)
     steering = first_steering(plain(go_back=True, noise=1.0))
     for noise, ceiling in ((0.8, 0.4), (0.1, 0.3)):
@@ -503,7 +504,7 @@ def scores_of(monkeypatch, by_call):
 
 
 def test_a_validation_far_below_the_best_goes_back_to_its_weights(tiny, tmp_path, monkeypatch):
-    scores_of(monkeypatch, [0.8, 0.71, 0.69])
+    scores_of(monkeypatch, [0.95, 0.86, 0.84])
     steps = {"optimiser": "adam", "validate_every": 1, "validate_from": 1}
     config = tiny(go_back=True, noise=1.0, seed=3, **steps)
     run = lantm.Run.create(config, tmp_path)
@@ -526,7 +527,7 @@ def test_a_validation_far_below_the_best_goes_back_to_its_weights(tiny, tmp_path
 
 
 def test_without_going_back_nothing_is_brought_back(tiny, tmp_path, monkeypatch):
-    scores_of(monkeypatch, [0.8, 0.1])
+    scores_of(monkeypatch, [0.95, 0.1])
     config = tiny(rate_by="performance", validate_every=1, validate_from=1, seed=3)
     trainer = Trainer(lantm.Run.create(config, tmp_path))
     for done in (1, 2):

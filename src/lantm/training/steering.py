@@ -26,7 +26,7 @@ FULL_RATE_LOSS, RATE_OF_WRONG, LEAST_RATE, LATE_RATE = 0.3, 0.3, 0.1, 0.3
 CALM = 0.3
 """The least that the noise may grow to."""
 FORGOTTEN = 0.1
-"""How far below the best validation one has to be for its weights to be gone back to."""
+"""How far below a good validation one has to be for its weights to be gone back to."""
 TABLE_SIZE = 4_000_000
 
 
@@ -131,8 +131,10 @@ def is_solved(config: TrainConfig, steering: Steering, batch: int, coarse: float
 
 
 def is_forgotten(best: float, now: float) -> bool:
-    """Whether a validation shows that what was learned of longer problems is going."""
-    return now < best - FORGOTTEN
+    """Whether a validation shows that what was learned of longer problems is going. Before they
+    are, validations go up and down.
+    """
+    return best > GOOD and now < best - FORGOTTEN
 
 
 def shaken_less(steering: Steering) -> Steering:
