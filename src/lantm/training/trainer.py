@@ -37,12 +37,11 @@ from lantm.training.optimiser import without_momentum
 from lantm.training.runs import METRICS_FILE, Run, Score, evaluate, metrics_lines, parse_row
 from lantm.training.search import Helpers, search
 from lantm.training.starts import (
-    FAILED,
     LOOK_EXAMPLES,
     OUTCOME_FILE,
     Outcome,
+    Scores,
     best_start,
-    is_accepted,
     looks,
     read_outcome,
     tried,
@@ -251,8 +250,8 @@ class Trainer:
     # ---- starts
 
     def choose_start(self, on_progress: Callable[[Progress], None], jobs: int = 1) -> None:
-        """Train starts, so many at once, and go on with the first that is accepted; if none is,
-        with the best. Resumed, it finds each start where it was.
+        """Train starts, so many at once, and go on with the first that is good at twice the
+        training sizes; if none is, with the best. Resumed, it finds each start where it was.
         """
         if self.config.starts == 1 or int(self.state.batch):
             return
@@ -301,15 +300,16 @@ class Trainer:
 
     def run_start(self, number: int, on_progress: Callable[[Progress], None]) -> Outcome:
         self.open_start(number)
-        scores = FAILED
+        scores = Scores()
         try:
             for batch in looks(self.config):
                 self.run_to(batch, on_progress)
                 scores = self.last_look
-                if is_accepted(scores) and self.has_grown:
+                over = batch >= self.config.start_batches and not scores.is_learned
+                if over or (scores.is_general and self.has_grown):
                     break
         except NonFiniteError as error:
-            return Outcome(int(self.state.batch), *FAILED, str(error))
+            return Outcome(int(self.state.batch), *Scores(), str(error))
         return Outcome(int(self.state.batch), *scores)
 
     def outcomes(self) -> dict[int, Outcome]:
@@ -340,11 +340,10 @@ class Trainer:
         return self.state.steering is None or float(self.state.steering.share) >= 1
 
     @property
-    def last_look(self) -> tuple[float, float]:
+    def last_look(self) -> Scores:
         if self.state.start is None:
-            return FAILED
-        coarse, fine = self.state.start.scores.tolist()
-        return coarse, fine
+            return Scores()
+        return Scores(*self.state.start.scores.tolist())
 
     # ---- updates
 
@@ -423,15 +422,22 @@ class Trainer:
         return row
 
     def look(self) -> dict[str, float]:
-        """Score a start at the training sizes."""
+        """Score a start at the training sizes and, if it has learned these, at twice them."""
         self.require_finite()
         machine: SequenceModel = eqx.combine(self.state.average, self.rest)
-        problems = evaluation_batches(self.task, "validation", 1, LOOK_EXAMPLES)
-        found = evaluate_batches(machine, problems)
+
+        def score(multiple: int) -> Evaluation:
+            problems = evaluation_batches(self.task, "validation", multiple, LOOK_EXAMPLES)
+            return evaluate_batches(machine, problems)
+
+        found = score(1)
+        scores = Scores(found.coarse, found.fine)
+        if scores.is_learned:
+            scores = scores._replace(far=score(2).coarse)
         if self.state.start is not None:
-            scores = jnp.array([found.coarse, found.fine])
-            self.state = self.state._replace(start=self.state.start._replace(scores=scores))
-        return {"look_fine": found.fine, "look_coarse": found.coarse}
+            start = self.state.start._replace(scores=jnp.array(scores))
+            self.state = self.state._replace(start=start)
+        return {f"look_{name}": value for name, value in scores._asdict().items() if value >= 0}
 
     def check(self, done: int) -> dict[str, Any]:
         """Validate, and see whether that is the end or a step back; what the metrics say of it."""
