@@ -21,8 +21,9 @@ from lantm.training.trainer import Trainer
 
 pytest_plugins = ["tiny"]
 
-BAD, GOOD = Outcome(5, 0.9, 0.94), Outcome(3, 0.1, 0.95)
-LOST = Outcome(2, -1.0, -1.0, "the loss became nan at batch 2")
+BAD, GOOD = Outcome(5, 0.9, 0.94, -1.0), Outcome(3, 0.1, 0.95, 0.9)
+LEARNED = Outcome(10, 0.9, 0.99, 0.8)
+LOST = Outcome(2, -1.0, -1.0, -1.0, "the loss became nan at batch 2")
 
 
 # ---- the rule
@@ -38,6 +39,10 @@ LOST = Outcome(2, -1.0, -1.0, "the loss became nan at batch 2")
         ({0: BAD, 1: GOOD, 2: GOOD}, [], [0, 1]),
         ({0: LOST, 1: BAD, 3: BAD}, [2], [0, 1, 3]),
         ({0: BAD, 1: BAD, 2: BAD, 3: LOST}, [], [0, 1, 2, 3]),
+        ({0: LEARNED, 1: LEARNED}, [2, 3], [0, 1]),
+        ({0: LEARNED, 1: LEARNED, 2: LEARNED}, [], [0, 1, 2]),
+        ({0: LEARNED, 2: LEARNED, 3: LEARNED}, [1], [0, 2, 3]),
+        ({0: LEARNED, 1: LEARNED, 2: LEARNED, 3: GOOD}, [], [0, 1, 2]),
     ],
 )
 def test_which_starts_are_left_and_which_count(outcomes, left, counted):
@@ -72,7 +77,7 @@ def slow_step(trainer, index):
 def look(trainer):
     late = int(trainer.state.batch) >= 0.6 * trainer.config.start_batches
     coarse = SCORES[int(trainer.state.start.number)] if late else 0.0
-    scores = jnp.array([coarse, coarse])
+    scores = jnp.array([coarse, coarse, coarse])
     start = trainer.state.start._replace(scores=scores)
     trainer.state = trainer.state._replace(start=start)
     return {{"look_fine": coarse, "look_coarse": coarse}}

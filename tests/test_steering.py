@@ -16,12 +16,7 @@ import lantm
 from lantm.tasks.streams import SmallestFirst, training_stream
 from lantm.training import trainer as training
 from lantm.training.checkpoints import read_arrays
-from lantm.training.starts import (
-    Outcome,
-    best_start,
-    is_accepted,
-    looks,
-)
+from lantm.training.starts import Outcome, Scores, best_start, looks
 from lantm.training.steering import (
     TABLE_SIZE,
     first_steering,
@@ -580,12 +575,15 @@ def test_checkpoints_of_plain_runs_are_as_they_were(trained):
 
 
 def test_when_starts_are_looked_at_and_which_goes_on():
-    assert looks(plain(starts=4)) == [500, 1000, 1500, 2000, 2500]
-    assert is_accepted((0.0, 0.95)), "fine accuracy decides"
-    assert not is_accepted((1.0, 0.94))
-    scores = [(0.1, 0.9), (0.3, 0.5), (0.3, 0.6), (0.3, 0.6)]
-    outcomes = {number: Outcome(5, *pair) for number, pair in enumerate(scores)}
+    assert looks(plain(starts=4)) == list(range(500, 5001, 500))
+    assert looks(plain(starts=4, batches=2600)) == list(range(500, 2501, 500))
+    assert Scores(0.0, 0.95, 0.9).is_general, "fine accuracy decides, then coarse"
+    assert not Scores(1.0, 0.94, 1.0).is_learned
+    assert not Scores(1.0, 1.0, 0.89).is_general
+    scores = [(0.1, 0.9, -1.0), (0.3, 0.5, -1.0), (0.3, 0.6, -1.0), (0.3, 0.6, -1.0)]
+    outcomes = {number: Outcome(5, *found) for number, found in enumerate(scores)}
     assert best_start(outcomes) == 2
+    assert best_start(outcomes | {4: Outcome(10, 0.2, 0.95, 0.1)}) == 4, "it has learned"
 
 
 def test_the_first_start_is_the_machine_of_a_run_without_starts(tiny):
@@ -602,9 +600,11 @@ def test_the_first_start_is_the_machine_of_a_run_without_starts(tiny):
 @pytest.mark.parametrize(
     ("scores", "chosen", "trained_to"),
     [
-        ([0.96, 0.0], 0, [1]),
-        ([0.1, 0.96, 0.0], 0, [2]),
-        ([0.1, 0.2, 0.2, 0.3, 0.94, 0.4, 0.5, 0.95, 0.0], 1, [5, 3]),
+        ([0.96, 0.9, 0.0], 0, [1]),
+        ([0.1, 0.96, 0.9, 0.0], 0, [2]),
+        ([0.1, 0.2, 0.2, 0.3, 0.94, 0.4, 0.5, 0.95, 0.9, 0.0], 1, [5, 3]),
+        ([*[0.96, 0.89] * 10, 0.96, 0.9, 0.0], 1, [10, 1]),
+        ([*[0.96, 0.89] * 7, 0.94, 0.96, 0.9, 0.0], 1, [8, 1]),
         ([*[0.1] * 4, 0.5, *[0.1] * 4, 0.7, *[0.8] * 4, 0.6, 0.0], 1, [5, 5, 5]),
     ],
 )
@@ -623,7 +623,7 @@ def test_starts_are_chosen_by_the_rule(scores, chosen, trained_to, tiny, tmp_pat
 
 def test_a_start_goes_on_by_its_fine_accuracy(tiny, tmp_path, monkeypatch):
     """Answers of which hardly any is right as a whole: only few of their symbols are wrong."""
-    looked = iter([(0.94, 0.5), (0.96, 0.1)])  # fine and coarse
+    looked = iter([(0.94, 0.5), (0.96, 0.1), (0.99, 0.9)])  # fine and coarse
     monkeypatch.setattr(
         training, "evaluate_batches", lambda *_: lantm.Evaluation(32, *next(looked, (0.0, 0.0)))
     )
@@ -633,7 +633,7 @@ def test_a_start_goes_on_by_its_fine_accuracy(tiny, tmp_path, monkeypatch):
 
 def test_a_start_may_have_solved_the_task(tiny, tmp_path, monkeypatch):
     """It is validated before it goes on."""
-    scores_of(monkeypatch, [0.1, 0.96, 0.95, 0.0])
+    scores_of(monkeypatch, [0.1, 0.96, 0.9, 0.95, 0.0])
     config = tiny(starts=2, start_batches=5, batches=10, solved=0.9)
     run = lantm.train(config, tmp_path)
     assert run.result["solved"] == 2

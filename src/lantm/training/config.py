@@ -118,10 +118,11 @@ class TrainConfig:
     """Training ends at a validation with this coarse accuracy, of fully grown sizes and under
     noise, where there is any; if not given, after all batches."""
     starts: int = 1
-    """Machines to begin with, one after the other, until one has learned the training sizes; if
-    none has, the best goes on."""
+    """Machines to begin with, one after the other, until one is good at twice the training sizes,
+    or three have learned these alone; then the best goes on."""
     start_batches: int = 2500
-    """Updates of each start, if there are several; a look at it after 3, 4 and 5 fifths of them."""
+    """Updates of each start, if there are several, with a look at it after every fifth; as many
+    again, if it has learned the training sizes."""
     test_far: bool = False
     """Score at the end also problems of 4 and 10 times the training size, fewer of them."""
 
