@@ -31,7 +31,7 @@ def animate(
     episodes = [observe(run.machine(name), run.task, size, seed) for name in names]
     chart = flatten(episodes[0].to_chart(np.concatenate([episode.keys for episode in episodes])))
     heads = episodes[-1].busiest
-    figure = blank("", 9.0, 1.3 + 3.1 * len(heads))
+    figure = blank("", 9.0, 0.6 + 3.8 * len(heads))
     last = len(names) - 1
     with writer.saving(figure, str(path), dpi=80):
         for i in [*range(last), *[last] * (HOLD * fps)]:
