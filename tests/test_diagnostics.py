@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lantm
-from lantm.inspection.diagnostics import collisions, diagnose, motion, steps
+from lantm.inspection.diagnostics import collisions, diagnose, motion, reading_shares, steps
 from lantm.inspection.picture import trace_machine
 from lantm.inspection.structures import closes
 
@@ -152,6 +152,57 @@ def test_a_head_at_rest():
 )
 def test_collisions(places, strengths, share):
     assert collisions(np.array(places, float)[:, None], np.array(strengths)) == share
+
+
+def both(one, other, axis=1):
+    """The traces of two machines as one with the heads of both."""
+    return jax.tree.map(lambda a, b: np.concatenate([a, b], axis), one, other)
+
+
+def test_the_head_that_reads_most_is_described():
+    """The first one wanders about and reads the memory of the beginning."""
+    wild = walk((1, 0))
+    wild.velocity[:] = np.random.default_rng(1).normal(size=(TIME, 2))
+    begin, tape = np.eye(TIME + 1)[[0] * TIME], np.eye(TIME + 1)[1:]
+    idle, busy = (
+        trace(walk((0.6, 0.8)), head, weights)
+        for head, weights in ((wild, begin), (walk((0.6, 0.8)), tape))
+    )
+    several = busy._replace(
+        decode=busy.decode._replace(
+            read=both(idle.decode.read, busy.decode.read),
+            weights=both(idle.decode.weights, busy.decode.weights),
+        )
+    )
+    np.testing.assert_allclose(reading_shares(several), [0, 1])
+    found = diagnose(several)
+    assert (found.writer, found.reader) == (0, 1)
+    assert found._replace(reader=0) == diagnose(busy)
+
+
+def test_the_write_head_that_is_read_is_described():
+    """Two write heads in turns, of which the second makes the tape."""
+    wild = walk((1, 0), start=(9, 9))
+    wild.velocity[:] = np.random.default_rng(1).normal(size=(TIME, 2))
+    onward = walk((0.6, 0.8))
+    second = np.eye(2 * TIME)[1::2]
+    one, other = (trace(head, onward, second) for head in (wild, onward))
+    encode = other.encode._replace(
+        write=both(one.encode.write, other.encode.write),
+        strength=both(one.encode.strength, other.encode.strength),
+    )
+    found = diagnose(other._replace(encode=encode))
+    assert (found.writer, found.reader) == (1, 0)
+    assert found.write == motion(onward)
+    assert found.structure == "tape, read forwards"
+
+
+def test_of_heads_that_read_alike_the_first():
+    """But for rounding, as those of memories without keys do."""
+    weights = np.full((TIME, 2, 3), 1 / 3) + np.array([[[-1e-9], [1e-9]]])
+    decode = lantm.Trace(np.zeros((TIME, 2)), weights=weights)
+    shares = reading_shares(lantm.MachineTrace(decode, decode, np.zeros((TIME, 3))))
+    assert shares.tolist() == [1, 1]
 
 
 def test_sharpness():

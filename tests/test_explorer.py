@@ -16,7 +16,7 @@ import pytest
 
 import lantm
 from lantm import cli
-from lantm.inspection.explorer import checkpoint_names, write_explorer
+from lantm.inspection.explorer import checkpoint_names, describe_trace, write_explorer
 from lantm.inspection.picture import trace_machine
 from lantm.tasks import Copy
 from spaces import one_head
@@ -79,6 +79,14 @@ def both(plane, sphere, tmp_path_factory):
     return write_explorer([plane, sphere], path, examples=EXAMPLES)
 
 
+@pytest.fixture(scope="module")
+def heads(tiny, tmp_path_factory):
+    """A run of a machine with two memories and several heads, and the page about it."""
+    folder = tmp_path_factory.mktemp("heads")
+    run = untrained(tiny(read_heads=2, memories=2), folder)
+    return run, write_explorer([run], folder / "explorer.html", examples=EXAMPLES)
+
+
 def content(path, name="page"):
     """What a page was told."""
     packed = re.search(rf'<script id="{name}"[^>]*>([^<]*)</script>', path.read_text())[1]
@@ -109,16 +117,49 @@ def test_page_says_what_the_trace_says(both, plane, sphere):
         assert told["examples"][1]["answer"] == [*map(str, answers[1, :-1].tolist()), "$"]
         found = told["traces"][-1][1]
         assert found["view"] == {"lantm": "plane", "slantm": "sphere"}[told["model"]]
-        assert found["axes"] == [f"coordinate {i + 1}" for i in range(len(found["reads"][0]))]
+        assert found["axes"] == [f"coordinate {i + 1}" for i in range(len(found["memories"][0]))]
         np.testing.assert_allclose(found["memories"][1:], trace.encode.write.key[1], atol=1e-4)
-        np.testing.assert_allclose(found["reads"][:time], trace.encode.read.key[1], atol=1e-4)
-        np.testing.assert_allclose(found["reads"][time:], trace.decode.read.key[1], atol=1e-4)
+        (read,) = found["reads"]
+        np.testing.assert_allclose(read["places"][:time], trace.encode.read.key[1], atol=1e-4)
+        np.testing.assert_allclose(read["places"][time:], trace.decode.read.key[1], atol=1e-4)
         np.testing.assert_allclose(found["strengths"][1:], trace.encode.strength[1], atol=1e-3)
-        np.testing.assert_allclose(found["weights"][time:], trace.decode.weights[1], atol=1e-3)
-        assert [len(row) for row in found["weights"][:time]] == list(range(1, time + 1))
-        np.testing.assert_allclose(
-            found["heads"]["read"]["gate"][:time], trace.encode.read.gate[1], atol=1e-3
-        )
+        np.testing.assert_allclose(read["weights"][time:], trace.decode.weights[1], atol=1e-3)
+        assert [len(row) for row in read["weights"][:time]] == list(range(1, time + 1))
+        np.testing.assert_allclose(read["gate"][:time], trace.encode.read.gate[1], atol=1e-3)
+
+
+def test_page_says_what_every_head_does(heads):
+    """Of two memories with two read heads and one write head each."""
+    run, path = heads
+    found = json.loads(content(path))["models"][0]["traces"][0][0]
+    inputs, answers = problems(run)
+    trace = trace_machine(run.machine(), jnp.asarray(inputs), answers.shape[1])
+    time = inputs.shape[1]
+    assert [head["name"] for head in found["writes"]] == ["write 1", "write 2"]
+    assert [head["name"] for head in found["reads"]] == [f"read {i}" for i in (1, 2, 3, 4)]
+    colours = [head["colour"] for head in found["writes"] + found["reads"]]
+    assert len(set(colours)) == 6
+    written = np.concatenate(trace.encode.write.key[0])
+    np.testing.assert_allclose(found["memories"][2:], written, atol=1e-4)
+    for i, head in enumerate(found["reads"]):
+        keys, weights = trace.decode.read.key[0, :, i], trace.decode.weights[0, :, i]
+        np.testing.assert_allclose(head["places"][time:], keys, atol=1e-4)
+        np.testing.assert_allclose(head["weights"][time:], weights, atol=1e-3)
+        assert [len(row) for row in head["weights"][:time]] == list(range(2, 2 * time + 2, 2))
+        np.testing.assert_allclose(head["gate"][time:], trace.decode.read.gate[0, :, i], atol=1e-3)
+
+
+def test_the_head_that_reads_most_is_described(heads):
+    """All others read the memories of the beginning."""
+    run, _ = heads
+    machine, (inputs, answers) = run.machine(), problems(run)
+    trace = trace_machine(machine, jnp.asarray(inputs), answers.shape[1])
+    trace = jax.tree.map(lambda leaf: np.array(leaf[0]), trace)
+    weights = trace.decode.weights
+    weights[:, [0, 1, 3]] = np.eye(weights.shape[2])[0]
+    found = describe_trace(trace, machine.initial_memory, machine.chart)
+    assert found["busiest"] == 2
+    assert "read 3 step" in [name for name, *_ in found["diagnostics"]]
 
 
 def test_checkpoints_are_told_in_order(page):
@@ -263,18 +304,64 @@ def test_sliders_move_the_heads(both, plane, sphere, visit):
         traces = traced(plane, name), traced(sphere)
         for step in (0, 2):
             tab.locator("#step").fill(str(step))
-            for head in ("read head", "write head"):
-                keys = [getattr(trace.encode, head.split()[0]).key[0, step] for trace in traces]
+            for head in ("read", "write"):
+                keys = [getattr(trace.encode, head).key[0, step] for trace in traces]
                 for panel, key in enumerate(keys):
                     here = np.ravel(plotted(tab, panel, head))
                     np.testing.assert_allclose(here, key, atol=1e-4)
                 np.testing.assert_allclose(drawn(tab, head), keys[0], atol=0.02)
         tab.locator("#step").fill(str(time + 1))
         for panel, trace in enumerate(traces):
-            here = np.ravel(plotted(tab, panel, "read head"))
+            here = np.ravel(plotted(tab, panel, "read"))
             np.testing.assert_allclose(here, trace.decode.read.key[0, 1], atol=1e-4)
-            assert np.size(plotted(tab, panel, "write head")) == 0
+            assert set(np.ravel(plotted(tab, panel, "write"))) == {None}
     assert tab.locator("#step-label").inner_text() == f"{time + 2}/{time + steps}, answering"
+
+
+def test_every_head_is_drawn(heads, visit):
+    run, path = heads
+    tab = visit(path)
+    inputs, answers = problems(run)
+    trace = trace_machine(run.machine(), jnp.asarray(inputs), answers.shape[1])
+    time, step = inputs.shape[1], 2
+    tab.locator("#step").fill(str(step))
+    for kind, number in (("write", 2), ("read", 4)):
+        keys = getattr(trace.encode, kind).key[0]
+        for i in range(number):
+            name = f"{kind} {i + 1}"
+            np.testing.assert_allclose(drawn(tab, name), keys[step, i], atol=0.02)
+            trail = np.transpose(plotted(tab, 0, f"{name} trail"))
+            np.testing.assert_allclose(trail, keys[: step + 1, i], atol=1e-4)
+    names = ["memory", "write 1", "write 2", "read 1", "read 2", "read 3", "read 4"]
+    assert tab.locator(".keys .legendtext").all_text_contents() == names
+    lines = tab.locator(".doing p").all_inner_texts()
+    assert [line.split(" at ")[0] for line in lines[:-1]] == names[1:]
+    tab.locator("#step").fill(str(time))
+    assert tab.locator(".keys .legendtext").all_text_contents() == names
+    bars = tab.locator(".weights").evaluate("(plot) => plot.data.map(({ y }) => y)")
+    np.testing.assert_allclose(bars, trace.decode.weights[0, 0], atol=1e-3)
+
+
+def test_symbols_have_the_colour_of_the_head_that_reads_them(heads, visit):
+    run, path = heads
+    tab = visit(path)
+    inputs, answers = problems(run)
+    trace = trace_machine(run.machine(), jnp.asarray(inputs), answers.shape[1])
+    time = inputs.shape[1]
+    tab.locator("#step").fill(str(time))
+    weights = np.asarray(trace.decode.weights[0, 0, :, 2:]).reshape(4, time, 2).sum(axis=2)
+    reads = json.loads(content(path))["models"][0]["traces"][0][0]["reads"]
+    cells = tab.locator(".symbol").evaluate_all("(all) => all.map((one) => one.style.background)")
+    tinted = [
+        tab.evaluate(
+            "([colour, share]) => tint(colour, share)",
+            [reads[head]["colour"], 0.75 * float(weights[head, i])],
+        )
+        for i, head in enumerate(np.argmax(weights, axis=0))
+    ]
+    parts = [np.array(re.findall(r"\d+", colour), int) for colour in cells[:time] + tinted]
+    np.testing.assert_allclose(parts[:time], parts[time:], atol=1)
+    assert set(cells[time:]) == {""}, "those of the answer have none"
 
 
 def test_play_and_keys(page, visit):
@@ -336,6 +423,18 @@ def test_machine_without_a_memory(tiny, tmp_path, visit):
     shown = tab.locator(".hidden-state").evaluate("(plot) => plot.data[0].z[0]")
     hidden = traced(run).encode.hidden[0, :, 0]
     np.testing.assert_allclose(shown[: len(hidden)], hidden, atol=0.01)
+
+
+def test_slots_of_every_head(tiny, tmp_path, visit):
+    run = untrained(tiny(model="dnc", read_heads=2), tmp_path)
+    tab = visit(write_explorer([run], tmp_path / "page.html", examples=EXAMPLES))
+    inputs, answers = problems(run)
+    trace = trace_machine(run.machine(), jnp.asarray(inputs), answers.shape[1])
+    maps = tab.locator(".hidden-state").evaluate("(plot) => plot.data.map(({ z }) => z)")
+    shown = np.array(maps)[:, :, inputs.shape[1] :]
+    np.testing.assert_allclose(shown, np.transpose(trace.decode.weights[0], (1, 2, 0)), atol=1e-3)
+    titles = tab.locator(".hidden-state .infolayer > g[class$=title]").all_text_contents()
+    assert {"read 1", "read 2"} <= set(titles)
 
 
 def test_hostile_names_are_text(plane, tmp_path, monkeypatch, visit):

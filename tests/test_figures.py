@@ -16,10 +16,10 @@ from PIL import Image, ImageSequence
 
 import lantm
 from lantm import cli
-from lantm.inspection.figures import FIGURES, animate, draw, gallery
+from lantm.inspection.figures import FIGURES, animate, animation, draw, gallery
 from lantm.inspection.figures.episode import observe
 from lantm.inspection.figures.parts import way
-from lantm.inspection.picture import READ, WRITE
+from lantm.inspection.picture import READ, WRITE, head_looks
 from lantm.training.evaluation import Evaluation
 from spaces import one_head
 
@@ -91,6 +91,80 @@ def test_plane_shows_the_coordinates_and_the_strengths(run_of):
     np.testing.assert_array_equal(lines[1][1], reads)
     assert figure.get_suptitle() == f"tiny, size 5: {right} of 6 symbols right (our machine)"
     assert explained(figure) == ["write, strength 1", "0.1", "0", "read", "start", "end"]
+
+
+def test_plane_shows_every_head_in_its_colour(run_of):
+    run = run_of("lantm", read_heads=2, write_heads=3)
+    figure = draw("plane", run, **PROBLEM)
+    episode = observe(run.machine(), run.task, **PROBLEM)
+    trace = episode.trace
+    keys = [trace.encode.write.key[:, i] for i in range(3)]
+    keys += [trace.decode.read.key[:, i] for i in range(2)]
+    colours = [look.colour for look in head_looks("write", 3) + head_looks("read", 2)]
+    assert len(set(colours)) == 5
+    for places, line, way_of_head, colour in zip(
+        marks(figure.axes[0]), figure.axes[0].lines, keys, colours, strict=False
+    ):
+        np.testing.assert_allclose(places, way_of_head, atol=1e-6)
+        np.testing.assert_array_equal(line.get_xydata(), places)
+        assert line.get_color() == colour
+    assert explained(figure) == [
+        *("write 1, strength 1", "0.1", "0", "write 2", "write 3"),
+        *("read 1", "read 2", "start", "end"),
+    ]
+    assert "head" not in figure.get_suptitle()
+
+
+def test_one_head_has_no_number():
+    assert head_looks("write", 1) == [("write", WRITE)]
+    assert head_looks("read", 2)[0] == ("read 1", READ)
+    assert len(head_looks("read", 11)) == 11, "colours come again"
+
+
+@pytest.mark.parametrize("name", ["plane", "lines", "flat", "memory"])
+def test_legend_of_many_heads_is_inside(run_of, name):
+    figure = draw(name, run_of("lantm", read_heads=4, write_heads=3), **PROBLEM)
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.x1
+
+
+@pytest.fixture(scope="module")
+def idle(run_of):
+    """Three read heads, of which the first reads nothing that was written."""
+    run = run_of("lantm", read_heads=3)
+    episode = observe(run.machine(), run.task, **PROBLEM)
+    weights = np.array(episode.trace.decode.weights)
+    weights[:, 0] = np.eye(weights.shape[2])[0]
+    decode = episode.trace.decode._replace(weights=weights)
+    return dataclasses.replace(episode, trace=episode.trace._replace(decode=decode))
+
+
+def heat_maps(figure):
+    """What the heat maps of a figure show, by title."""
+    return {axes.get_title(): axes.images[0].get_array() for axes in figure.axes if axes.images}
+
+
+def test_memory_shows_the_two_heads_that_read_most(idle):
+    maps = heat_maps(gallery.memory(idle))
+    assert list(maps) == ["read head 2 of 3", "read head 3 of 3"]
+    np.testing.assert_array_equal(list(maps.values()), idle.weights[1:, SIZE + 1 :].swapaxes(1, 2))
+
+
+def test_weights_show_every_head(idle):
+    maps = heat_maps(gallery.weights(idle))
+    assert list(maps) == [f"read head {i} of 3" for i in (1, 2, 3)]
+    np.testing.assert_array_equal(list(maps.values()), idle.weights.swapaxes(1, 2))
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_slots_of_every_head(run_of, heads):
+    run = run_of("dnc", read_heads=heads)
+    maps = heat_maps(draw("memory", run, **PROBLEM))
+    weights = observe(run.machine(), run.task, **PROBLEM).trace.decode.weights
+    np.testing.assert_array_equal(list(maps.values()), np.transpose(weights, (1, 2, 0)))
+    assert list(maps) == {1: [""], 2: ["read head 1 of 2", "read head 2 of 2"]}[heads]
 
 
 def test_lines_have_a_row_for_every_input_symbol_and_one_for_the_reads(run_of):
@@ -221,6 +295,17 @@ def test_animation_has_a_frame_for_every_kept_checkpoint(run_of, tmp_path):
     assert len(frames) == len(KEPT)
     assert times == [500, 500, 500, 2000], "the last one stays"
     assert all(np.any(a != b) for a, b in pairwise(frames))
+
+
+def test_animation_shows_the_same_heads_in_all_frames(run_of, tmp_path, monkeypatch):
+    """Those that read most in the end."""
+    run = run_of("lantm", KEPT, read_heads=3)
+    shown = []
+    monkeypatch.setattr(animation, "draw_weights", lambda _axes, _episode, head: shown.append(head))
+    animate(run, tmp_path / "memory.gif", **PROBLEM, fps=1)
+    last = observe(run.machine(KEPT[-1]), run.task, **PROBLEM)
+    assert len(last.busiest) == 2
+    assert shown == last.busiest * (len(KEPT) + 1), "the last frame stays for two seconds"
 
 
 @pytest.mark.parametrize("space", ["hyperbolic", "quaternions"])

@@ -51,21 +51,28 @@ class Diagnostics(NamedTuple):
 
     structure: str
     """The data structure this looks like."""
+    writer: int
+    reader: int
+    """The heads that were looked at, from 0."""
 
 
 def diagnose(trace: MachineTrace) -> Diagnostics | None:
     """Of the trace of one problem, without a batch axis; None for a machine without a memory.
 
-    Of several heads of a kind the first is described; collisions are those of all memories.
+    Of several read heads the one that reads most is described, of several write heads the one
+    whose memories it reads most; collisions are those of all memories.
     """
     if trace.encode.write is None or trace.decode.read is None or trace.decode.weights is None:
         return None
-    write, read = first_head(trace.encode.write), first_head(trace.decode.read)
+    places = np.concatenate(trace.encode.write.key)
+    reader = int(np.argmax(reading_shares(trace)))
+    weights = np.asarray(trace.decode.weights)[:, reader]
+    written = weights[:, weights.shape[1] - len(places) :]  # without those of the beginning
+    writers = trace.encode.write.key.shape[1]
+    writer = int(np.argmax(written.reshape(-1, writers).sum(axis=0)))
+    write, read = one_head(trace.encode.write, writer), one_head(trace.decode.read, reader)
     moved, looked = motion(write), motion(read)
     heading = cosine(own_steps(write).mean(axis=0), own_steps(read).mean(axis=0))
-    places = np.concatenate(trace.encode.write.key)
-    weights = np.asarray(trace.decode.weights)[:, 0]
-    written = weights[:, weights.shape[1] - len(places) :]  # without those of the beginning
     seen = visits(written)
     return Diagnostics(
         moved,
@@ -74,12 +81,26 @@ def diagnose(trace: MachineTrace) -> Diagnostics | None:
         collisions(places, np.concatenate(np.asarray(trace.encode.strength))),
         float(np.max(weights, axis=-1).mean()),
         describe(steps(write), moved.manner, looked.manner, heading, places, seen),
+        writer,
+        reader,
     )
 
 
-def first_head(heads: HeadTrace) -> HeadTrace:
-    """What the first of several heads did, without an axis for heads."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[:, 0], heads)
+def reading_shares(trace: MachineTrace) -> np.ndarray:
+    """[heads]: how much of an answer's step each read head reads of what was written, on average.
+
+    Without the memories of the beginning; of memories without keys all count. Rounded, so that of
+    heads that read equally much the first is the one that reads most.
+    """
+    weights = np.asarray(trace.decode.weights)
+    writes = trace.encode.write
+    initial = 0 if writes is None else weights.shape[2] - writes.key[..., 0].size
+    return weights[:, :, initial:].sum(axis=2).mean(axis=0).round(3)
+
+
+def one_head(heads: HeadTrace, number: int) -> HeadTrace:
+    """What one of several heads did, without an axis for heads."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[:, number], heads)
 
 
 def motion(head: HeadTrace) -> Motion:

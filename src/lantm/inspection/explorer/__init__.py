@@ -18,11 +18,11 @@ import numpy as np
 from plotly.offline import get_plotlyjs
 
 from lantm.errors import require_positive
-from lantm.inspection.diagnostics import Diagnostics, Motion, diagnose, first_head
-from lantm.inspection.picture import READ, WRITE, trace_machine
+from lantm.inspection.diagnostics import Diagnostics, Motion, diagnose, one_head
+from lantm.inspection.picture import READ, WRITE, HeadKind, head_looks, trace_machine
 from lantm.machines.seq2seq import MachineTrace, SequenceModel
 from lantm.memory import Memory
-from lantm.parts import HeadTrace
+from lantm.parts import HeadTrace, Trace
 from lantm.spaces import Chart
 from lantm.tasks import Batch, Task
 from lantm.training.runs import CHECKPOINTS, ZOO, ZOO_FOLDER, Run
@@ -122,33 +122,53 @@ def describe_trace(
 ) -> dict[str, Any]:
     """Memories, heads and read weights on one problem. Where memories have no keys, only the
     weights of their slots; where there are none of these either, the hidden state.
-
-    Of several heads of a kind the first is shown, and the memories of all.
     """
     whole = jax.tree.map(lambda *phases: np.concatenate(phases), trace.encode, trace.decode)
     diagnostics = diagnose(trace)
     if diagnostics is None or initial is None:
-        slots = None if whole.weights is None else whole.weights[:, 0]
-        return {"hidden": rounded(whole.hidden, 2), "slots": rounded(slots, 3)}
-    inputs, writes = len(trace.encode.hidden), whole.strength.shape[1]
+        return {"hidden": rounded(whole.hidden, 2), "slots": describe_slots(whole)}
+    inputs, (steps, readers, _) = len(trace.encode.hidden), whole.read.key.shape
     strengths = np.concatenate([initial.strengths[0], *whole.strength[:inputs]])
-    keys = np.concatenate([initial.keys[0], *whole.write.key[:inputs], whole.read.key[:, 0]])
-    chart = to_chart(keys)
-    memories = len(strengths)
-    steps = np.arange(len(whole.hidden))
-    counts = np.minimum(memories + writes * (steps - inputs), memories)
-    heads = {"write": first_head(whole.write), "read": first_head(whole.read)}
+    keys = [initial.keys[0], *whole.write.key[:inputs], *whole.read.key.swapaxes(0, 1)]
+    chart = to_chart(np.concatenate(keys))
+    memories, written = len(strengths), whole.strength.shape[1]
+    counts = np.minimum(memories + written * (np.arange(steps) - inputs), memories)
+    places = chart.points[memories:].reshape(readers, steps, -1)
+    writes, reads = describe_heads("write", whole.write), describe_heads("read", whole.read)
+    for i, head in enumerate(reads):
+        head["places"] = rounded(places[i], 4)
+        head["weights"] = [rounded(whole.weights[t, i, :n], 3) for t, n in enumerate(counts)]
+    names = writes[diagnostics.writer]["name"], reads[diagnostics.reader]["name"]
     return {
         "view": chart.view,
         "axes": chart.axes,
         "memories": rounded(chart.points[:memories], 4),
         "strengths": rounded(strengths, 3),
-        "reads": rounded(chart.points[memories:], 4),
-        "weights": [rounded(whole.weights[t, 0, :n], 3) for t, n in enumerate(counts)],
-        "heads": {name: describe_head(head) for name, head in heads.items()},
+        "writes": writes,
+        "reads": reads,
+        "busiest": diagnostics.reader,
         "output_gate": rounded(whole.output_gate, 3),
-        "diagnostics": describe_diagnostics(diagnostics),
+        "diagnostics": describe_diagnostics(diagnostics, *names),
     }
+
+
+def describe_slots(whole: Trace) -> list[dict[str, Any]] | None:
+    """The weights of each read head; None where there is none."""
+    if whole.weights is None:
+        return None
+    looks = head_looks("read", whole.weights.shape[1])
+    return [
+        {"name": look.name, "weights": rounded(whole.weights[:, i], 3)}
+        for i, look in enumerate(looks)
+    ]
+
+
+def describe_heads(kind: HeadKind, heads: HeadTrace) -> list[dict[str, Any]]:
+    """How each is shown, and what it did."""
+    return [
+        look._asdict() | describe_head(one_head(heads, i))
+        for i, look in enumerate(head_looks(kind, heads.key.shape[1]))
+    ]
 
 
 def describe_head(head: HeadTrace) -> dict[str, Any]:
@@ -159,12 +179,12 @@ def describe_head(head: HeadTrace) -> dict[str, Any]:
     }
 
 
-def describe_diagnostics(found: Diagnostics) -> list[list[str]]:
-    """What it is, the value, and what the value means."""
+def describe_diagnostics(found: Diagnostics, writer: str, reader: str) -> list[list[str]]:
+    """What it is, the value, and what the value means; with the names of the heads."""
     return [
         ["memory", found.structure, "by the numbers that follow"],
-        *describe_motion("write", found.write),
-        *describe_motion("read", found.read),
+        *describe_motion(writer, found.write),
+        *describe_motion(reader, found.read),
         ["heading", f"{found.heading:+.2f}", "1: reads go the way of the writes; -1: against it"],
         ["collisions", f"{found.collisions:.0%}", "memories that lie on another one"],
         ["sharpness", f"{found.sharpness:.2f}", "largest read weight of an answer's step"],

@@ -54,7 +54,7 @@ class Panel {
     this.keys = element("div", { className: "keys" });
     this.weights = element("div", { className: "weights" });
     this.doing = element("div", { className: "doing" });
-    this.inputCaption.append("; blue where its memory is being read");
+    this.inputCaption.append("; coloured where its memory is being read");
     this.views.classList.add("memory");
     this.views.append(this.keys, element("div", {}, this.weights, this.doing));
   }
@@ -118,37 +118,55 @@ class Panel {
 
   showSymbols(step) {
     const cells = this.root.querySelectorAll(".symbol");
-    const weights = this.trace.weights?.[step] ?? [];
+    const reads = this.trace.reads ?? [];
+    const onSymbol = reads.map(({ weights }) => this.bySymbol(weights[step]));
     cells.forEach((cell, i) => {
       cell.classList.toggle("now", i === step);
       cell.classList.toggle("later", i > step);
-      const weight = i < this.inputs ? weights[i + this.model.initial] ?? 0 : 0;
-      cell.style.background = weight > 0.02 ? tint(page.colours.read, weight * 0.75) : "";
+      const weights = onSymbol.map((values) => values[i] ?? 0);
+      const most = Math.max(0, ...weights);
+      cell.style.background = most > 0.02 ? tint(reads[weights.indexOf(most)].colour, most * 0.75) : "";
     });
-    const heaviest = weights.indexOf(Math.max(...weights)) - this.model.initial;
+    const busiest = onSymbol[this.trace.busiest] ?? [];
     const answering = step >= this.inputs;
-    centre(cells[answering ? Math.max(0, heaviest) : step]);
+    centre(cells[answering ? Math.max(0, busiest.indexOf(Math.max(...busiest))) : step]);
     centre(cells[answering ? step : this.inputs]);
   }
 
+  /** Weights of memories, summed up for each input symbol; without those of the beginning. */
+  bySymbol(weights) {
+    const sums = Array(this.inputs).fill(0);
+    weights.slice(this.model.initial).forEach((weight, i) => {
+      sums[Math.floor(i / this.trace.writes.length)] += weight;
+    });
+    return sums;
+  }
+
+  /** The head that wrote a memory; the first, if it was there before. */
+  writer(i) {
+    const { writes } = this.trace;
+    return writes[Math.max(0, i - this.model.initial) % writes.length];
+  }
+
   memoryLabel(i) {
-    const at = i - this.model.initial;
-    return at < 0 ? `memory ${i}: initial, there before the first step` : `memory of ${plain(this.problem.input[at])}, step ${at + 1}`;
+    const { writes } = this.trace;
+    const at = Math.floor((i - this.model.initial) / writes.length);
+    if (at < 0) return `memory ${i}: initial, there before the first step`;
+    const by = writes.length > 1 ? `, ${this.writer(i).name}` : "";
+    return `memory of ${plain(this.problem.input[at])}, step ${at + 1}${by}`;
   }
 
   drawKeys(step) {
     const { trace, inputs, keys } = this;
-    const { write, read } = page.colours;
+    const { writes, reads } = trace;
     const answering = step >= inputs;
-    const count = this.model.initial + Math.min(step + 1, inputs);
-    const weights = trace.weights[step];
+    const count = this.model.initial + Math.min(step + 1, inputs) * writes.length;
     const memories = trace.memories.slice(0, count);
-    const written = memories.slice(this.model.initial);
-    const trail = trace.reads.slice(answering ? inputs : Math.max(0, step - 8), step + 1);
-    const here = trace.reads[step];
+    const written = writes.map((head) =>
+      memories.filter((_, i) => i >= this.model.initial && this.writer(i) === head));
     const details = memories.map((point, i) =>
       `${this.memoryLabel(i)}<br>${numbers(point)}<br>strength ${trace.strengths[i].toFixed(3)}` +
-      `<br>weight ${(weights[i] ?? 0).toFixed(3)}`);
+      reads.map(({ name, weights }) => `<br>${name}: weight ${(weights[step][i] ?? 0).toFixed(3)}`).join(""));
     const hover = (text) => ({ text, hovertemplate: "%{text}<extra></extra>" });
     const solid = trace.view === "sphere" || trace.view === "space";
     const size = solid || trace.memories.length > 40 ? 6 : 9;
@@ -156,40 +174,45 @@ class Panel {
     const path = { sphere: alongSphere, torus: aroundTorus }[trace.view] ?? ((points) => points);
     const plot = (name, points, rest) => ({
       type: solid ? "scatter3d" : "scatter", name, ...rest,
-      x: points.map((p) => p[0]), y: points.map((p) => p[1] ?? 0),
+      x: points.map((p) => p[0]), y: points.map((p) => (p.length > 1 ? p[1] : 0)),
       ...(solid && { z: points.map((p) => p[2]) }),
     });
+    const silent = { hoverinfo: "skip", showlegend: false };
     const traces = [
-      plot("read weight", memories.slice(0, weights.length), {
-        mode: "markers", hoverinfo: "skip", showlegend: false,
-        marker: {
-          color: read, opacity: 0.25, line: { width: 0 },
-          size: weights.map((weight) => 4.5 * size * Math.sqrt(weight)),
-        },
-      }),
-      plot("write trail", path(written), {
-        mode: "lines", hoverinfo: "skip", showlegend: false, line: { color: write, width },
-      }),
+      ...reads.map(({ name, colour, weights }) =>
+        plot(`${name} weight`, memories.slice(0, weights[step].length), {
+          mode: "markers", ...silent,
+          marker: {
+            color: colour, opacity: 0.25, line: { width: 0 },
+            size: weights[step].map((weight) => 4.5 * size * Math.sqrt(weight)),
+          },
+        })),
+      ...writes.map(({ name, colour }, i) =>
+        plot(`${name} trail`, path(written[i]), {
+          mode: "lines", ...silent, line: { color: colour, width },
+        })),
       plot("memory", memories, {
         mode: "markers", ...hover(details),
         marker: {
-          size, color: trace.strengths.slice(0, count).map((s) => tint(write, Math.sqrt(s))),
-          line: { color: write, width: 1 },
+          size, color: memories.map((_, i) => tint(this.writer(i).colour, Math.sqrt(trace.strengths[i]))),
+          line: { color: memories.map((_, i) => this.writer(i).colour), width: 1 },
         },
       }),
-      plot("read trail", path(trail), {
-        mode: "lines", hoverinfo: "skip", showlegend: false,
-        line: { color: read, width, dash: solid ? "solid" : "dot" },
-      }),
-      plot("write head", answering ? [] : written.slice(-1), {
-        mode: "markers", ...hover([`write head<br>${numbers(written.at(-1))}`]),
-        marker: { symbol: "diamond", size: 1.6 * size, color: write, line: EDGE },
-      }),
-      plot("read head", [here], {
-        mode: "markers", ...hover([`read head<br>${numbers(here)}`]),
-        // In space Plotly draws letters; not every machine has one for the cross.
-        marker: { symbol: solid ? "square" : "x", size: 1.4 * size, color: read, line: EDGE },
-      }),
+      ...reads.map(({ name, colour, places }) =>
+        plot(`${name} trail`, path(places.slice(answering ? inputs : Math.max(0, step - 8), step + 1)), {
+          mode: "lines", ...silent, line: { color: colour, width, dash: solid ? "solid" : "dot" },
+        })),
+      ...writes.map(({ name, colour }, i) =>
+        plot(name, answering ? [NOWHERE] : written[i].slice(-1), {
+          mode: "markers", ...hover([`${name}<br>${numbers(written[i].at(-1))}`]),
+          marker: { symbol: "diamond", size: 1.6 * size, color: colour, line: EDGE },
+        })),
+      ...reads.map(({ name, colour, places }) =>
+        plot(name, [places[step]], {
+          mode: "markers", ...hover([`${name}<br>${numbers(places[step])}`]),
+          // In space Plotly draws letters; not every machine has one for the cross.
+          marker: { symbol: solid ? "square" : "x", size: 1.4 * size, color: colour, line: EDGE },
+        })),
     ];
     if (trace.view === "sphere") traces.unshift(BALL, GLOBE);
     Plotly.react(keys, traces, this.keysLayout(solid), CONFIG);
@@ -200,7 +223,7 @@ class Panel {
     const outline = OUTLINES[view];
     const range = (i) => {
       if (outline) return [1.08 * outline.x0, 1.08 * outline.x1];
-      const all = [...memories, ...reads].map((point) => point[i] ?? 0);
+      const all = [...memories, ...reads.flatMap(({ places }) => places)].map((point) => point[i] ?? 0);
       const low = Math.min(...all), high = Math.max(...all), room = 0.08 * (high - low) || 0.5;
       return [low - room, high + room];
     };
@@ -226,16 +249,16 @@ class Panel {
   }
 
   drawWeights(step) {
-    const weights = this.trace.weights[step];
-    const bars = {
-      type: "bar", name: "read weight", x: weights.map((_, i) => i), y: weights,
-      marker: { color: page.colours.read }, text: weights.map((_, i) => this.memoryLabel(i)),
-      textposition: "none", hovertemplate: "%{text}<br>weight %{y:.3f}<extra></extra>",
-    };
-    Plotly.react(this.weights, [bars], {
-      ...LAYOUT, margin: { l: 48, r: 8, t: 8, b: 38 }, bargap: 0.1,
+    const bars = this.trace.reads.map(({ name, colour, weights }) => ({
+      type: "bar", name, x: weights[step].map((_, i) => i), y: weights[step],
+      marker: { color: colour }, text: weights[step].map((_, i) => this.memoryLabel(i)),
+      textposition: "none", hovertemplate: `%{text}<br>${name}: weight %{y:.3f}<extra></extra>`,
+    }));
+    const initial = [...Array(this.model.initial).keys()].join(", ");
+    Plotly.react(this.weights, bars, {
+      ...LAYOUT, margin: { l: 48, r: 8, t: 8, b: 38 }, bargap: 0.1, showlegend: false,
       xaxis: {
-        title: { text: "memory, in order of writing (0: initial)" }, zeroline: false,
+        title: { text: `memory, in order of writing (${initial}: initial)` }, zeroline: false,
         range: [-0.7, this.trace.memories.length - 0.3],
       },
       yaxis: { title: { text: "read weight" }, range: [0, 1.02], fixedrange: true },
@@ -244,42 +267,43 @@ class Panel {
 
   showDoing(step) {
     const { trace, inputs } = this;
-    const answering = step >= inputs;
-    const at = this.model.initial + step;
-    const gate = trace.output_gate && `, output gate ${trace.output_gate[step].toFixed(2)}`;
-    this.doing.replaceChildren(
-      answering
-        ? element("p", { className: "write idle", text: "write head: rests while answering" })
-        : element("p", {
-          className: "write",
-          text: `write head at ${numbers(trace.memories[at])}` +
-            `${describeHead(trace.heads.write, step)}, strength ${trace.strengths[at].toFixed(2)}`,
-        }),
-      element("p", {
-        className: "read",
-        text: `read head at ${numbers(trace.reads[step])}` +
-          `${describeHead(trace.heads.read, step)}${gate ?? ""}`,
-      }),
-    );
+    const line = ({ name, colour }, text, className = "") =>
+      element("p", { className, style: `border-color: ${colour}`, text: name + text });
+    const writes = trace.writes.map((head, i) => {
+      if (step >= inputs) return line(head, ": rests while answering", "idle");
+      const at = this.model.initial + step * trace.writes.length + i;
+      return line(head, ` at ${numbers(trace.memories[at])}${describeHead(head, step)}` +
+        `, strength ${trace.strengths[at].toFixed(2)}`);
+    });
+    const reads = trace.reads.map((head) =>
+      line(head, ` at ${numbers(head.places[step])}${describeHead(head, step)}`));
+    const gate = trace.output_gate?.[step];
+    const output = gate === undefined ? [] : [element("p", { text: `output gate ${gate.toFixed(2)}` })];
+    this.doing.replaceChildren(...writes, ...reads, ...output);
   }
 
   drawHidden(step) {
     const { hidden, slots } = this.trace;
-    const rows = slots ?? hidden;
+    const maps = slots ?? [{ name: "", weights: hidden }];
     const row = slots ? "slot" : "cell";
     const title = slots
-      ? "read weights of the first head (memories without keys)"
-      : "hidden state (this model has no memory to show)";
+      ? "read weights of slots (memories without keys)" : "hidden state (this model has no memory to show)";
+    const number = (i) => (i ? i + 1 : "");
+    const heat = ({ name, weights }, i) => ({
+      type: "heatmap", name, yaxis: `y${number(i)}`, coloraxis: "coloraxis", x0: 1,
+      z: weights[0].map((_, j) => weights.map((values) => values[j])),
+      hovertemplate: `step %{x}, ${row} %{y}: %{z}<extra></extra>`,
+    });
+    const rows = maps.map(({ name }, i) =>
+      [`yaxis${number(i)}`, { title: { text: maps.length > 1 ? name : row } }]);
     const line = (x, dash) =>
       ({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { dash, width: 2 } });
-    Plotly.react(this.hidden, [{
-      type: "heatmap", z: rows[0].map((_, i) => rows.map((values) => values[i])), x0: 1,
-      zmin: slots ? 0 : -1, zmax: 1, colorscale: "Cividis", colorbar: { thickness: 10 },
-      hovertemplate: `step %{x}, ${row} %{y}: %{z}<extra></extra>`,
-    }], {
+    Plotly.react(this.hidden, maps.map(heat), {
       ...LAYOUT, margin: { l: 48, r: 8, t: 30, b: 40 },
       title: { text: title, font: { size: 13 } },
-      xaxis: { title: { text: "step: input, then answer" } }, yaxis: { title: { text: row } },
+      coloraxis: { cmin: slots ? 0 : -1, cmax: 1, colorscale: "Cividis", colorbar: { thickness: 10 } },
+      grid: { rows: maps.length, columns: 1, ygap: 0.15, subplots: maps.map((_, i) => [`xy${number(i)}`]) },
+      xaxis: { title: { text: "step: input, then answer" } }, ...Object.fromEntries(rows),
       shapes: [line(this.inputs + 0.5, "dash"), line(step + 1, "solid")],
     }, CONFIG);
   }
@@ -298,6 +322,8 @@ const CONFIG = {
   displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "toImage"],
 };
 const LAYOUT = { font: { family: "inherit", size: 12 }, hoverlabel: { align: "left" } };
+/** What is there is in the legend. */
+const NOWHERE = [null, null, null];
 const EDGE = { color: "white", width: 1 };
 
 /** What manifolds look like in the plane, by view. */

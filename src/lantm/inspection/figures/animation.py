@@ -7,7 +7,7 @@ from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
 
 from lantm.errors import require_positive
 from lantm.inspection.figures.episode import observe
-from lantm.inspection.figures.gallery import batch_name, entitled, require_kept
+from lantm.inspection.figures.gallery import batch_name, beside, entitled, require_kept
 from lantm.inspection.figures.parts import blank, draw_keys, draw_legend, draw_weights, frame
 from lantm.inspection.picture import flatten
 from lantm.training.runs import Run
@@ -30,22 +30,21 @@ def animate(
     names = require_kept(run)
     episodes = [observe(run.machine(name), run.task, size, seed) for name in names]
     chart = flatten(episodes[0].to_chart(np.concatenate([episode.keys for episode in episodes])))
-    figure = blank("", 9.0, 4.4)
+    heads = episodes[-1].busiest
+    figure = blank("", 9.0, 0.6 + 3.8 * len(heads))
     last = len(names) - 1
     with writer.saving(figure, str(path), dpi=80):
         for i in [*range(last), *[last] * (HOLD * fps)]:
             figure.clear()
             title = f"{run.task.name}, {batch_name(names[i])}: {episodes[i].score}"
             figure.suptitle(entitled(title, run))
-            keys, weights = figure.subplots(1, 2)
+            keys, weights = beside(figure, len(heads))
             places = np.split(chart.points, len(names))[i]
             draw_keys(keys, chart._replace(points=places), episodes[i])
             frame(keys, chart)
-            shown = episodes[i]
-            draw_weights(
-                weights, shown.answer_weights, shown.show(shown.answer), shown.memory_names
-            )
-            draw_legend(figure)
+            for axes, head in zip(weights, heads, strict=True):
+                draw_weights(axes, episodes[i], head)
+            draw_legend(figure, episodes[i])
             writer.grab_frame()
 
 

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from lantm.errors import require_positive
-from lantm.inspection.picture import trace_machine
+from lantm.inspection.diagnostics import reading_shares
+from lantm.inspection.picture import HeadLook, head_looks, trace_machine
 from lantm.machines.seq2seq import MachineTrace, SequenceModel
 from lantm.spaces import Chart
 from lantm.tasks import Task
@@ -45,14 +46,7 @@ class Episode:
 
     @property
     def title(self) -> str:
-        """The figures show all writes, and the reads of the first of several read heads."""
-        shown = f", read head 1 of {self.read_heads}" if self.read_heads > 1 else ""
-        return f"{self.task.name}, size {self.size}: {self.score}{shown}"
-
-    @property
-    def read_heads(self) -> int:
-        weights = self.trace.decode.weights
-        return 0 if weights is None else weights.shape[1]
+        return f"{self.task.name}, size {self.size}: {self.score}"
 
     @property
     def has_memory(self) -> bool:
@@ -65,23 +59,36 @@ class Episode:
 
     @property
     def writes(self) -> np.ndarray:
-        """[writes, key_size]: where each memory is written, in their order."""
-        return np.concatenate(require_memory(self.trace.encode.write).key)
-
-    @property
-    def written(self) -> np.ndarray:
-        """[writes]: the input symbol of each."""
-        return np.repeat(self.inputs, len(self.writes) // len(self.inputs))
+        """[heads, time, key_size]: where each step of the input is written."""
+        return np.swapaxes(require_memory(self.trace.encode.write).key, 0, 1)
 
     @property
     def reads(self) -> np.ndarray:
-        """[steps, key_size]: where each answer step reads."""
-        return np.asarray(require_memory(self.trace.decode.read).key[:, 0])
+        """[heads, steps, key_size]: where each step of the answer reads."""
+        return np.swapaxes(require_memory(self.trace.decode.read).key, 0, 1)
+
+    @property
+    def writers(self) -> list[HeadLook]:
+        """How each write head is shown."""
+        return head_looks("write", len(self.writes))
+
+    @property
+    def readers(self) -> list[HeadLook]:
+        """How each read head is shown."""
+        return head_looks("read", len(self.weights))
+
+    @property
+    def busiest(self) -> list[int]:
+        """The read heads whose weights are shown where there is no room for more than two: those
+        that read most, in their order.
+        """
+        ranked = np.argsort(-reading_shares(self.trace), kind="stable")
+        return sorted(ranked[:2].tolist())
 
     @property
     def keys(self) -> np.ndarray:
-        """[writes + steps, key_size]: the writes, then the reads."""
-        return np.concatenate([self.writes, self.reads])
+        """[keys, key_size]: the writes of one head after the other, then the reads."""
+        return np.concatenate([*self.writes, *self.reads])
 
     @property
     def chart(self) -> Chart:
@@ -89,8 +96,12 @@ class Episode:
         return self.to_chart(self.keys)
 
     def split(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What belongs to the writes and what to the reads, of places like the keys."""
-        return places[: len(self.writes)], places[len(self.writes) :]
+        """[heads, time, size] of the writes, [heads, steps, size] of the reads, of places like the
+        keys.
+        """
+        (writers, time, _), (readers, steps, _) = self.writes.shape, self.reads.shape
+        writes, reads = np.split(places, [writers * time])
+        return writes.reshape(writers, time, -1), reads.reshape(readers, steps, -1)
 
     def show(self, tokens: np.ndarray) -> list[str]:
         return [self.task.vocabulary.show([token]) for token in tokens.tolist()]
@@ -101,25 +112,20 @@ class Episode:
         else its slots.
         """
         if self.has_slots:
-            return self.name_slots(self.show(self.inputs), self.weights.shape[1])
-        initial = self.weights.shape[1] - len(self.writes)
-        return ["initial"] * initial + self.show(self.written)
+            return self.name_slots(self.show(self.inputs), self.weights.shape[2])
+        written = self.show(np.repeat(self.inputs, len(self.writes)))
+        return ["initial"] * (self.weights.shape[2] - len(written)) + written
 
     @property
     def strengths(self) -> np.ndarray:
-        """[writes]"""
-        return np.concatenate(require_memory(self.trace.encode.strength))
+        """[heads, time]: of what is written."""
+        return np.swapaxes(require_memory(self.trace.encode.strength), 0, 1)
 
     @property
     def weights(self) -> np.ndarray:
-        """[time + steps, memories]: of the reads of both phases."""
+        """[heads, time + steps, memories]: of the reads of both phases."""
         phases = [phase.weights for phase in (self.trace.encode, self.trace.decode)]
-        return np.concatenate([require_memory(weights)[:, 0] for weights in phases])
-
-    @property
-    def answer_weights(self) -> np.ndarray:
-        """[steps, memories]: of the reads while answering."""
-        return self.weights[len(self.inputs) :]
+        return np.swapaxes(np.concatenate([require_memory(part) for part in phases]), 0, 1)
 
 
 def require_memory(part: Part | None) -> Part:

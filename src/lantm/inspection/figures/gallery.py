@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
@@ -20,7 +21,6 @@ from lantm.inspection.figures.parts import (
     draw_keys,
     draw_legend,
     draw_reads,
-    draw_slots,
     draw_weights,
     draw_writes,
     fills,
@@ -42,48 +42,60 @@ LENGTHS_SEED = 20_000
 
 def memory(episode: Episode) -> Figure:
     """Where the machine writes and reads, and which memories each answer step reads."""
-    figure = blank(episode.title, 11.0, 5.0)
-    if episode.has_slots:
-        draw_slots(figure.subplots(), episode, episode.answer_weights, episode.answer)
-        return figure
-    if not episode.has_memory:
+    if not (episode.has_memory or episode.has_slots):
+        figure = blank(episode.title, 11.0, 5.0)
         draw_hidden(figure.subplots(), episode)
         return figure
-    chart = flatten(episode.chart)
-    width, height = np.maximum(np.ptp(chart.points, axis=0), 1e-9)
-    share = float(np.clip(width / height, 0.3, 1.3))
-    keys, weights = figure.subplots(1, 2, width_ratios=[share, 1.3])
-    draw_keys(keys, chart, episode)
-    frame(keys, chart)
-    draw_weights(
-        weights, episode.answer_weights, episode.show(episode.answer), episode.memory_names
-    )
-    draw_legend(figure)
+    heads = episode.busiest
+    figure = blank(episode.title, 11.0, 1.2 + 3.8 * len(heads))
+    if episode.has_slots:
+        weights = figure.subplots(len(heads), 1, squeeze=False)[:, 0]
+    else:
+        chart = flatten(episode.chart)
+        width, height = np.maximum(np.ptp(chart.points, axis=0), 1e-9)
+        share = float(np.clip(width / height, 0.3, 1.3))
+        keys, weights = beside(figure, len(heads), share)
+        draw_keys(keys, chart, episode)
+        frame(keys, chart)
+        draw_legend(figure, episode)
+    for axes, head in zip(weights, heads, strict=True):
+        draw_weights(axes, episode, head)
     return figure
+
+
+def beside(figure: Figure, maps: int, share: float = 1.3) -> tuple[Axes, list[Axes]]:
+    """Axes for keys, of that width, and beside them those for heat maps, one above the other."""
+    grid = figure.add_gridspec(maps, 2, width_ratios=[share, 1.3])
+    keys = figure.add_subplot(grid[:, 0])
+    return keys, [figure.add_subplot(grid[i, 1]) for i in range(maps)]
 
 
 def lines(episode: Episode) -> Figure:
     """A row for every input symbol with its write; last the reads, from top to bottom."""
-    writes, reads = episode.split(principal_components(episode.keys, 1))
-    rows, steps = len(writes), len(reads)
+    line = principal_components(episode.keys, 1)
+    writes, reads = (places[..., 0] for places in episode.split(line))
+    rows, steps = writes.shape[1], reads.shape[1]
     below = rows + 0.5 + np.arange(steps) * min(1, 0.3 * rows / steps)
     figure = blank(episode.title, 8.0, 1.6 + 0.22 * (below[-1] + 1))
     axes = figure.subplots()
-    draw_writes(axes, np.column_stack([writes, np.arange(rows)]), episode.strengths)
-    draw_reads(axes, np.column_stack([reads, below]))
-    look: dict[str, Any] = {"color": fills(episode.strengths), "linewidth": 0.8, "alpha": 0.4}
-    axes.vlines(writes[:, 0], np.arange(rows), below[-1], **look, zorder=1)
+    for places, strengths, look in zip(writes, episode.strengths, episode.writers, strict=True):
+        draw_writes(axes, np.column_stack([places, np.arange(rows)]), strengths, look.colour)
+    for places, look in zip(reads, episode.readers, strict=True):
+        draw_reads(axes, np.column_stack([places, below]), look.colour)
+    for places, strengths, look in zip(writes, episode.strengths, episode.writers, strict=True):
+        thin: dict[str, Any] = {"color": fills(strengths, look.colour), "linewidth": 0.8}
+        axes.vlines(places, np.arange(rows), below[-1], **thin, alpha=0.4, zorder=1)
     axes.axhline(rows - 0.25, color="grey", linewidth=0.8)
-    axes.set_yticks([*range(rows), below.mean()], [*episode.show(episode.written), "reads"])
+    axes.set_yticks([*range(rows), below.mean()], [*episode.show(episode.inputs), "reads"])
     axes.invert_yaxis()
-    shown = np.concatenate([writes, reads]).var() / max(episode.keys.var(axis=0).sum(), 1e-12)
+    shown = line.var() / max(episode.keys.var(axis=0).sum(), 1e-12)
     axes.set(
         xlabel=f"principal component of the keys: {shown:.0%} of their variance",
         ylabel="input symbol, first on top",
     )
     if shown < 0.9:
         axes.set_title("one line cannot show this path; see figure flat", size="small")
-    draw_legend(figure, marks=4)
+    draw_legend(figure, episode, ends=False)
     return figure
 
 
@@ -99,7 +111,7 @@ def plane(episode: Episode) -> Figure:
     chart = coordinates(episode.keys)
     draw_keys(axes, chart, episode)
     frame(axes, chart)
-    draw_legend(figure)
+    draw_legend(figure, episode)
     return figure
 
 
@@ -109,16 +121,19 @@ def flat(episode: Episode) -> Figure:
     writes, reads = episode.split(chart.points)
     figure = blank(episode.title, 11.0, 5.8)
     left, right = figure.subplots(1, 2)
-    draw_writes(left, writes, episode.strengths, chart.wraps)
-    draw_ends(left, writes, WRITE)
-    names = zip(episode.written.tolist(), episode.show(episode.written), strict=True)
-    label_points(left, writes, [name * (token < episode.task.symbols) for token, name in names])
-    draw_reads(right, reads, chart.wraps)
-    draw_ends(right, reads, READ)
+    names = zip(episode.inputs.tolist(), episode.show(episode.inputs), strict=True)
+    labels = [name * (token < episode.task.symbols) for token, name in names]
+    for points, strengths, look in zip(writes, episode.strengths, episode.writers, strict=True):
+        draw_writes(left, points, strengths, look.colour, chart.wraps)
+        draw_ends(left, points, look.colour)
+        label_points(left, points, labels)
+    for points, look in zip(reads, episode.readers, strict=True):
+        draw_reads(right, points, look.colour, chart.wraps)
+        draw_ends(right, points, look.colour)
     for axes, title in ((left, "writes"), (right, "reads")):
         axes.set(title=title)
         frame(axes, chart)
-    draw_legend(figure)
+    draw_legend(figure, episode)
     return figure
 
 
@@ -133,7 +148,7 @@ def sphere(episode: Episode) -> Figure:
     draw_keys(axes, episode.chart, episode)
     x, y, z = eye
     axes.view_init(np.degrees(np.arctan2(z, np.hypot(x, y))), np.degrees(np.arctan2(y, x)))
-    draw_legend(figure)
+    draw_legend(figure, episode)
     return figure
 
 
@@ -151,7 +166,7 @@ def chart(episode: Episode) -> Figure:
         axes = figure.add_subplot(projection="3d")
         draw_keys(axes, keys, episode)
         frame_cube(axes, keys)
-    draw_legend(figure)
+    draw_legend(figure, episode)
     return figure
 
 
@@ -167,14 +182,11 @@ def best_view(keys: np.ndarray) -> np.ndarray:
 
 def weights(episode: Episode) -> Figure:
     """Which memories each step reads, while the input comes in and while the answer goes out."""
-    figure = blank(episode.title, 9.0, 5.0)
-    axes = figure.subplots()
-    steps = np.concatenate([episode.inputs, episode.answer])
-    if episode.has_slots:
-        draw_slots(axes, episode, episode.weights, steps)
-    else:
-        draw_weights(axes, episode.weights, episode.show(steps), episode.memory_names)
-    divide_phases(axes, episode)
+    heads = len(episode.weights)
+    figure = blank(episode.title, 9.0, 1.2 + 3.8 * heads)
+    for head, axes in enumerate(figure.subplots(heads, 1, squeeze=False)[:, 0]):
+        draw_weights(axes, episode, head, whole=True)
+        divide_phases(axes, episode)
     return figure
 
 
@@ -191,7 +203,7 @@ def training(
         draw_keys(axes, chart, episode)
         axes.set(title=f"{batch_name(name)}: {episode.score}")
         frame(axes, chart)
-    draw_legend(figure)
+    draw_legend(figure, episodes[0])
     return figure
 
 

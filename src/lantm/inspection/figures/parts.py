@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from mpl_toolkits.mplot3d import Axes3D
 
 from lantm.inspection.figures.episode import Episode
-from lantm.inspection.picture import READ, WRITE
+from lantm.inspection.picture import HeadLook
 from lantm.spaces import Chart
 
 COLOURS = "cividis"
@@ -31,16 +31,18 @@ def blank(title: str, width: float, height: float) -> Figure:
 # ---- keys, in the plane or in space
 
 
-def draw_writes(axes: Axes, points: np.ndarray, strengths: np.ndarray, wraps: bool = False) -> None:
+def draw_writes(
+    axes: Axes, points: np.ndarray, strengths: np.ndarray, colour: str, wraps: bool = False
+) -> None:
     """Circles on a line, filled by their strengths."""
-    axes.plot(*way(points, wraps).T, color=WRITE, linewidth=0.8, zorder=2)
-    scatter(axes, points, c=fills(strengths), edgecolors=WRITE, s=42, zorder=3)
+    axes.plot(*way(points, wraps).T, color=colour, linewidth=0.8, zorder=2)
+    scatter(axes, points, c=fills(strengths, colour), edgecolors=colour, s=42, zorder=3)
 
 
-def draw_reads(axes: Axes, points: np.ndarray, wraps: bool = False) -> None:
+def draw_reads(axes: Axes, points: np.ndarray, colour: str, wraps: bool = False) -> None:
     """Crosses on a broken line."""
-    axes.plot(*way(points, wraps).T, color=READ, linewidth=0.8, linestyle="--", zorder=4)
-    scatter(axes, points, c=READ, marker="x", s=min(28, 1200 / len(points)), zorder=5)
+    axes.plot(*way(points, wraps).T, color=colour, linewidth=0.8, linestyle="--", zorder=4)
+    scatter(axes, points, c=colour, marker="x", s=min(28, 1200 / len(points)), zorder=5)
 
 
 def way(points: np.ndarray, wraps: bool) -> np.ndarray:
@@ -59,12 +61,15 @@ def draw_ends(axes: Axes, points: np.ndarray, colour: str) -> None:
 
 
 def draw_keys(axes: Axes, chart: Chart, episode: Episode) -> None:
-    """The ways of both heads; the chart is that of `episode.keys`."""
+    """The ways of all heads; the chart is that of `episode.keys`."""
     writes, reads = episode.split(chart.points)
-    draw_writes(axes, writes, episode.strengths, chart.wraps)
-    draw_reads(axes, reads, chart.wraps)
-    draw_ends(axes, writes, WRITE)
-    draw_ends(axes, reads, READ)
+    for points, strengths, look in zip(writes, episode.strengths, episode.writers, strict=True):
+        draw_writes(axes, points, strengths, look.colour, chart.wraps)
+    for points, look in zip(reads, episode.readers, strict=True):
+        draw_reads(axes, points, look.colour, chart.wraps)
+    looks = episode.writers + episode.readers
+    for points, look in zip([*writes, *reads], looks, strict=True):
+        draw_ends(axes, points, look.colour)
 
 
 def scatter(axes: Axes, points: np.ndarray, **look: Any) -> None:
@@ -113,28 +118,43 @@ OUTLINES = {"circle": CIRCLE, "disc": CIRCLE, "torus": SQUARE}
 """What manifolds look like in the plane, by view."""
 
 
-def fills(strengths: np.ndarray) -> np.ndarray:
-    """[time, 3]: from white for strength 0 to the colour of writes for strength 1.
+def fills(strengths: np.ndarray, colour: str) -> np.ndarray:
+    """[time, 3]: from white for strength 0 to the colour of the head for strength 1.
 
     By the square root, so that the weak memories some machines live on do not look like none.
     """
-    return 1 - np.sqrt(strengths)[:, None] * (1 - np.array(to_rgb(WRITE)))
+    return 1 - np.sqrt(strengths)[:, None] * (1 - np.array(to_rgb(colour)))
 
 
-def draw_legend(figure: Figure, marks: int = 6) -> None:
-    """What the marks of `draw_keys` mean: of writes, reads, start and end the first few."""
-    weak = fills(np.array([0.1]))[0]
-    write: dict[str, Any] = {"color": WRITE, "linewidth": 0.8, "marker": "o", "markersize": 6.5}
-    end: dict[str, Any] = {"color": "none", "markeredgecolor": "grey", "markersize": 11}
+def draw_legend(figure: Figure, episode: Episode, ends: bool = True) -> None:
+    """What the marks of `draw_keys` mean, in as many rows as their number needs."""
+    first, *others = episode.writers
+    weak = fills(np.array([0.1]), first.colour)[0]
     handles = [
-        Line2D([], [], **write, label="write, strength 1"),
-        Line2D([], [], **write, markerfacecolor=weak, label="0.1"),
-        Line2D([], [], **write, markerfacecolor="white", label="0"),
-        Line2D([], [], color=READ, linewidth=0.8, linestyle="--", marker="x", label="read"),
-        Line2D([], [], **end, marker=START, markerfacecolor="none", label="start"),
-        Line2D([], [], **end, marker=END, markerfacecolor="none", label="end"),
+        write_mark(first.colour, label=f"{first.name}, strength 1"),
+        write_mark(first.colour, markerfacecolor=weak, label="0.1"),
+        write_mark(first.colour, markerfacecolor="white", label="0"),
+        *(write_mark(look.colour, label=look.name) for look in others),
+        *(read_mark(look) for look in episode.readers),
+        *([end_mark(START, "start"), end_mark(END, "end")] if ends else []),
     ]
-    figure.legend(handles=handles[:marks], loc="outside lower center", ncols=marks)
+    width = figure.get_figwidth()
+    columns = len(handles) if len(handles) <= width / 1.15 else int(width / 1.5)
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns)
+
+
+def write_mark(colour: str, **rest: Any) -> Line2D:
+    return Line2D([], [], color=colour, linewidth=0.8, marker="o", markersize=6.5, **rest)
+
+
+def read_mark(look: HeadLook) -> Line2D:
+    line: dict[str, Any] = {"color": look.colour, "linewidth": 0.8, "linestyle": "--"}
+    return Line2D([], [], **line, marker="x", label=look.name)
+
+
+def end_mark(marker: str, label: str) -> Line2D:
+    around: dict[str, Any] = {"markeredgecolor": "grey", "markerfacecolor": "none"}
+    return Line2D([], [], color="none", marker=marker, markersize=11, label=label, **around)
 
 
 def draw_globe(axes: Axes3D, eye: np.ndarray) -> None:
@@ -159,18 +179,20 @@ def draw_globe(axes: Axes3D, eye: np.ndarray) -> None:
 # ---- heat maps
 
 
-def draw_weights(axes: Axes, weights: np.ndarray, steps: list[str], memories: list[str]) -> None:
-    """[steps, memories]: which memories each step reads, with the symbols of both."""
-    heat_map(axes, weights.T, 0.0, 1.0, label="read weight")
-    axes.set(xlabel="answer", ylabel="memory of the input symbol, in order of writing")
-    name_ticks(axes.xaxis, steps)
-    name_ticks(axes.yaxis, memories)
-
-
-def draw_slots(axes: Axes, episode: Episode, weights: np.ndarray, tokens: np.ndarray) -> None:
-    """[steps, slots]: which slots each step reads, of a machine whose memories have no keys."""
-    draw_weights(axes, weights, episode.show(tokens), episode.memory_names)
-    axes.set(ylabel="slot")
+def draw_weights(axes: Axes, episode: Episode, head: int, whole: bool = False) -> None:
+    """Which memories a read head reads at each step of the answer, or of the whole episode, with
+    the symbols of both; slots, where memories have no keys.
+    """
+    tokens = np.concatenate([episode.inputs, episode.answer])
+    steps = slice(0 if whole else len(episode.inputs), None)
+    heat_map(axes, episode.weights[head, steps].T, 0.0, 1.0, label="read weight")
+    memories = "slot" if episode.has_slots else "memory of the input symbol, in order of writing"
+    axes.set(xlabel="answer", ylabel=memories)
+    name_ticks(axes.xaxis, episode.show(tokens[steps]))
+    name_ticks(axes.yaxis, episode.memory_names)
+    heads = len(episode.readers)
+    if heads > 1:
+        axes.set_title(f"read head {head + 1} of {heads}", color=episode.readers[head].colour)
 
 
 def name_ticks(axis: Axis, names: list[str]) -> None:
