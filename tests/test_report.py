@@ -190,6 +190,47 @@ def test_every_kind_and_grid_has_a_line_of_what_was_run():
     assert line(found, "paper", "best")["core-hours"] == "0.0"
 
 
+def told_row(digest, coarse, **settings):
+    """A result of the default recipe with its own command."""
+    made = row(digest, coarse, recipe="default", **settings)
+    return made | {"command": configure("default", **settings).command}
+
+
+def test_an_ingredient_that_was_taken_away_has_a_line():
+    base = {"task": "odd_first", "starts": 1, "batches": 3000, "growth_of": "answers"}
+    rows = [
+        told_row("a", 1.0, **base),
+        told_row("b", 0.2, **base, seed=2),
+        told_row("c", 0.5, **base | {"growth_of": "sizes"}),
+        told_row("d", 0.7, **base, blank=False, initial_strength_bias=-10.0),
+        told_row("e", 1.0, task="odd_first"),
+    ]
+    table = TABLES["ablations"](parse(rows), "best")
+    column = table.header.index("odd_first")
+    found = {line[0]: line[column] for line in table.rows if line[column] != EMPTY}
+    assert found == {
+        "nothing": "1 of 2: 60.00 / 60.00",
+        "the other way to grow": "0 of 1: 50.00 / 50.00",
+        "--no-blank --initial-strength-bias -10.0": "0 of 1: 70.00 / 70.00",
+    }
+    assert len(table.rows) == 17
+
+
+def test_a_space_has_a_line():
+    rows = [
+        told_row("a", 1.0, task="copy"),
+        told_row("b", 0.9, task="copy", space="circle"),
+        told_row("c", 0.1, task="reverse", space="line*circle"),
+    ]
+    table = TABLES["spaces"](parse(rows), "best")
+    assert table.header == ["space", "copy", "reverse"]
+    assert table.rows == [
+        ["plane", "1 of 1: 100 / 100", EMPTY],
+        ["circle", "1 of 1: 90.00 / 90.00", EMPTY],
+        ["line*circle", EMPTY, "0 of 1: 10.00 / 10.00"],
+    ]
+
+
 def test_the_summary_counts_what_reproduced():
     text = summary(parse([row("1", 0.99), row("2", 0.2, task="reverse"), *OURS]), "best")
     assert "2 runs with the paper's machine and the paper's training: 2 of the 112 cells" in text

@@ -1,0 +1,92 @@
+"""Tables that cross settings with tasks: the recipe without each ingredient, and in each space."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from lantm.studies.entries import EMPTY, SOLVED, Result, count
+from lantm.studies.report.counts import middle
+from lantm.studies.report.table import CHECKPOINT, Table
+from lantm.studies.report.tables import NOT_RUN
+from lantm.studies.sweep.grids import HARD_TASKS, Settings, ablation_settings
+from lantm.training.config import configure
+
+ENTRIES = (
+    f"Entries: runs with at least {SOLVED:.0%} of the answers right on test problems of twice the "
+    "training size, of all runs; then the medians of that percentage at the training size and at "
+    "twice that."
+)
+
+
+def ablations_table(results: Sequence[Result], checkpoint: str) -> Table:
+    """A line for each ingredient that was taken away."""
+    labels = ablation_labels()
+    shown = [result for result in results if result.settings in labels]
+    caption = (
+        "Single starts of the default recipe, without each of its ingredients. "
+        f"{ENTRIES} {CHECKPOINT[checkpoint]} {NOT_RUN}"
+    )
+    rows = crossed(shown, lambda result: labels[result.settings], dict.fromkeys(labels.values()))
+    return Table("Without each ingredient", caption, ["change", *HARD_TASKS], rows, labels=1)
+
+
+@cache
+def ablation_labels() -> dict[str, str]:
+    """What was changed, by the command without its seed."""
+    found = {}
+    for task in HARD_TASKS:
+        base, *others = ablation_settings(task, "lantm", "small")
+        for settings in (base, *others):
+            command = configure("default", task=task, **settings).command
+            found[command] = told({k: v for k, v in settings.items() if base.get(k, None) != v})
+    return found
+
+
+def told(changes: Settings) -> str:
+    """As options.
+
+    >>> told({"blank": False, "initial_strength_bias": -10.0})
+    '--no-blank --initial-strength-bias -10.0'
+    """
+    if "growth_of" in changes:
+        return "the other way to grow"
+    words = []
+    for name, value in changes.items():
+        option = name.replace("_", "-")
+        words.append(f"--no-{option}" if value is False else f"--{option} {value}")
+    return " ".join(words).lower() or "nothing"
+
+
+def spaces_table(results: Sequence[Result], checkpoint: str) -> Table:
+    """A line for each key space."""
+    tasks = dict.fromkeys(result.cell.task for result in results)
+    caption = f"The default recipe in each key space. {ENTRIES} {CHECKPOINT[checkpoint]} {NOT_RUN}"
+    spaces = dict.fromkeys(map(space_of, results))
+    rows = crossed(results, space_of, spaces, list(tasks))
+    return Table("Key spaces", caption, ["space", *tasks], rows, labels=1)
+
+
+def space_of(result: Result) -> str:
+    named = re.search(r"--space '?([^ ']+)", result.command)
+    return named[1] if named else "plane"
+
+
+def crossed(
+    results: Sequence[Result],
+    label_of: Callable[[Result], str],
+    labels: Sequence[str] | dict[str, None],
+    tasks: Sequence[str] = HARD_TASKS,
+) -> list[list[str]]:
+    """A row for each label, an entry for each task."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        groups.setdefault((label_of(result), result.cell.task), []).append(result)
+    return [[label, *(entry(groups.get((label, task), [])) for task in tasks)] for label in labels]
+
+
+def entry(runs: Sequence[Result]) -> str:
+    """How many succeeded, and the medians at once and twice the training size."""
+    if not runs:
+        return EMPTY
+    shares = [[float(r.accuracy[m].coarse) for r in runs if m in r.accuracy] for m in (1, 2)]
+    return f"{count(runs)}: {' / '.join(map(middle, shares))}"
