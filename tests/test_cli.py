@@ -551,7 +551,7 @@ def test_a_zoo(trained, capsys, monkeypatch, tmp_path):
     assert cli.main(["zoo"]) == 0
     name, _, _, four, ten, kind, _ = table_rows(capsys.readouterr().out)[0]
     assert (name, four, ten) == ("zoo:tiny", "-", "-")
-    assert kind == "our machine", "its sizes are not the paper's"
+    assert kind == "another machine", "its sizes are not the paper's"
     file = tmp_path / "zoo" / "tiny" / "result.json"
     result = json.loads(file.read_bytes())
     result["test"].append({"checkpoint": "best", "source": 10, "fine": 0.9, "coarse": 0.625})

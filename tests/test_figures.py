@@ -89,7 +89,7 @@ def test_plane_shows_the_coordinates_and_the_strengths(run_of):
     assert [colour for colour, _ in lines] == [WRITE, READ]
     np.testing.assert_array_equal(lines[0][1], writes)
     np.testing.assert_array_equal(lines[1][1], reads)
-    assert figure.get_suptitle() == f"tiny, size 5: {right} of 6 symbols right (our machine)"
+    assert figure.get_suptitle() == f"tiny, size 5: {right} of 6 symbols right (another machine)"
     assert explained(figure) == ["write, strength 1", "0.1", "0", "read", "start", "end"]
 
 
@@ -282,7 +282,7 @@ def test_lengths_show_the_scores_and_the_range_of_training(run_of, monkeypatch):
     bounds = np.concatenate(gallery.interval(np.array([0.5]), np.array([3])))
     np.testing.assert_allclose([band[:, 1].min(), band[:, 1].max()], bounds)
     assert "3 to 5 problems" in figure.get_suptitle()
-    assert figure.get_suptitle().endswith("(our machine)"), "its sizes are not the paper's"
+    assert figure.get_suptitle().endswith("(another machine)"), "its sizes are not the paper's"
     shaded = axes.patches[0].get_extents().transformed(axes.transData.inverted())
     np.testing.assert_allclose([shaded.x0, shaded.x1], [1.5, 3.5])
 

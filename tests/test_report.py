@@ -71,7 +71,7 @@ OURS = [
     row("8", 0.3, recipe="plain", regime="large", grid="plain"),
     row("9", 0.99, recipe="default", grid="default"),
 ]
-"""Beside these: two runs of the paper's machine with our training, and one of our machine."""
+"""Beside these: two runs of the paper's machine with our training, and one of our recipe."""
 
 
 def table(name, rows=ROWS, checkpoint="best"):
@@ -103,16 +103,23 @@ def test_a_cell_that_was_not_run_is_empty_and_a_failed_one_says_so():
     assert [cells[name] for name in own] == ["failed", "failed", "0 of 1"]
 
 
-def test_our_training_and_our_machine_never_stand_in_the_papers_cells():
+def test_our_training_and_our_recipe_never_stand_in_the_papers_cells():
     cells = line(table("main", [*ROWS, *OURS]), "copy", "small", "lantm")
     assert [cells[name] for name in ("ours coarse", "solved")] == ["100", "1 of 3"]
-    assert (cells["our training"], cells["our machine"]) == (EMPTY, "99.00 (1 of 1)")
+    assert (cells["our training"], cells["our recipe"]) == (EMPTY, "99.00 (1 of 1)")
     cells = line(table("main", [*ROWS, *OURS]), "copy", "large", "lantm")
     assert [cells[name] for name in ("ours coarse", "solved")] == [EMPTY] * 2
-    assert (cells["our training"], cells["our machine"]) == ("95.00 (1 of 2)", EMPTY)
+    assert (cells["our training"], cells["our recipe"]) == ("95.00 (1 of 2)", EMPTY)
     cells = line(table("tasks", OURS), "copy", "small", "no")
     assert [cells[name] for name in ("ours", "our model", "solved")] == [EMPTY] * 3
-    assert cells["our machine"] == "99.00 (1 of 1)"
+    assert cells["our recipe"] == "99.00 (1 of 1)"
+
+
+def test_other_machines_stand_in_no_cell_of_the_papers_tables():
+    others = [row("1", 1.0, recipe="default", noise=0.0), row("2", 1.0, model="gru")]
+    cells = line(table("main", others), "copy", "small", "lantm")
+    assert [cells[name] for name in ("ours coarse", "our training", "our recipe")] == [EMPTY] * 3
+    assert "2 of other machines" in summary(parse(others), "best")
 
 
 def test_a_task_has_its_best_machine_also_where_it_is_worse_than_the_papers():
@@ -184,7 +191,7 @@ def test_every_run_has_a_line():
 
 def test_every_kind_and_grid_has_a_line_of_what_was_run():
     found = table("grids", [*ROWS, *OURS])
-    kinds = ["paper", "paper", "our training", "our machine"]
+    kinds = ["paper", "paper", "our training", "our recipe"]
     assert [cells[0] for cells in found.rows] == kinds
     assert line(found, "our training", "plain")["solved"] == "1 of 2"
     assert line(found, "paper", "best")["core-hours"] == "0.0"
@@ -238,7 +245,7 @@ def test_the_summary_counts_what_reproduced():
     assert "In 1 of them our best run comes within 2 points" in text
     assert "By task: copy 1 of 1, reverse 0 of 1." in text
     assert "succeeds in 1 of 2 cases" in text
-    assert "our machine: 1 of 8 tasks (copy); runs: 1 of 1" in text
+    assert "our machine and our training: 1 of 8 tasks (copy); runs: 1 of 1" in text
 
 
 def test_the_summary_of_nothing_claims_nothing():
@@ -323,7 +330,7 @@ def test_successes_have_a_panel_for_each_kind_and_regime():
         for whose in (
             "the paper's machine and training",
             "the paper's machine, our training",
-            "our machine",
+            "our machine and training",
         )
     ]
     shown = [[t.get_text() for t in panel.texts if t.get_text() != EMPTY] for panel in panels]

@@ -1,17 +1,20 @@
-"""Whose machine a run has, and whose training: the paper's or ours, by its settings alone."""
+"""Whose machine a run has, and whose training: the paper's, ours, or another, by its settings."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from lantm.machines.models import MODELS, ModelConfig
-from lantm.training.config import RECIPES, TrainConfig
+from lantm.training.config import RECIPES, TrainConfig, fitting
 
-PAPER, OUR_TRAINING, OUR_MACHINE = KINDS = ("paper", "our training", "our machine")
+PAPER, OUR_TRAINING, OUR_RECIPE, OTHER = KINDS = (
+    *("paper", "our training", "our recipe", "another machine"),
+)
 KIND_NAMES = {
     PAPER: "the paper's machine and training",
     OUR_TRAINING: "the paper's machine, our training",
-    OUR_MACHINE: "our machine",
+    OUR_RECIPE: "our machine and training",
+    OTHER: "another machine",
 }
 """In words, for titles."""
 PAPER_MODELS = ("lstm", "ram", "ram_tape", "lantm", "lantm_s", "slantm", "slantm_s")
@@ -26,7 +29,7 @@ STARTING_POINTS = frozenset(
 FREE = frozenset(
     {
         *("task", "model", "regime", "seed", "action_interpolation", "keep_all"),
-        *("validate_every", "validate_from", "validation_examples", "test_examples"),
+        *("validate_every", "validate_from", "validation_examples", "test_examples", "test_far"),
     }
 )
 """Settings that make neither another machine nor another training."""
@@ -62,30 +65,45 @@ def kind_of(settings: Mapping[str, Any]) -> str:
     'paper'
     >>> kind_of(configure("paper", lr=0.03).flat())
     'our training'
+    >>> kind_of(configure(task="reverse", model="slantm").flat())
+    'our recipe'
     >>> kind_of(configure("paper", output="nonlinear").flat())
-    'our machine'
+    'another machine'
     """
     if settings["model"] not in PAPER_MODELS:
-        return OUR_MACHINE
-    axes = paper_axes(settings["model"])
-    other = {
-        name
-        for name, neutral in neutral_settings().items()
-        if name not in FREE
-        and _chosen(settings, name, neutral)
-        not in axes.get(name, [RECIPES["paper"].get(name, neutral)])
-    }
+        return OTHER
+    if not differing(settings, default_axes(settings["model"])):
+        return OUR_RECIPE
+    paper = {name: [value] for name, value in RECIPES["paper"].items()}
+    other = differing(settings, paper | paper_axes(settings["model"]))
     if other & (model_fields() - STARTING_POINTS):
-        return OUR_MACHINE
+        return OTHER
     return OUR_TRAINING if other else PAPER
 
 
-def _chosen(settings: Mapping[str, Any], name: str, neutral: Any) -> Any:
+def default_axes(model: str) -> dict[str, list[Any]]:
+    """What the default recipe sets for a model."""
+    return {name: [v] for name, v in fitting(RECIPES["default"], {"model": model}).items()}
+
+
+def differing(settings: Mapping[str, Any], axes: Mapping[str, list[Any]]) -> set[str]:
+    """The settings that are none of what a grid has, or of which it says nothing and that are not
+    neutral.
+    """
+    return {
+        name
+        for name, neutral in neutral_settings().items()
+        if name not in FREE
+        and _chosen(settings, name, neutral, axes) not in axes.get(name, [neutral])
+    }
+
+
+def _chosen(settings: Mapping[str, Any], name: str, neutral: Any, known: Container[str]) -> Any:
     """A setting; what the model's name stands for counts as not given, if the grid says no more."""
-    value, axes = settings.get(name, neutral), paper_axes(settings["model"])
+    value = settings.get(name, neutral)
     standing = MODELS[settings["model"]].stands_for.get(name)
     if value in (None, standing):
-        return standing if name in axes else None
+        return standing if name in known else None
     return value
 
 

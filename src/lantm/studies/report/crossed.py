@@ -38,7 +38,7 @@ def ablation_labels() -> dict[str, str]:
         base, *others = ablation_settings(task, "lantm", "small")
         for settings in (base, *others):
             command = configure("default", task=task, **settings).command
-            found[command] = told({k: v for k, v in settings.items() if base.get(k, None) != v})
+            found[command] = told(dict(settings.items() - base.items()))
     return found
 
 

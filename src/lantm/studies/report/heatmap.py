@@ -23,7 +23,7 @@ from lantm.studies.entries import (
     paper,
 )
 from lantm.tasks.streams import REGIMES
-from lantm.training.kinds import KIND_NAMES, KINDS, PAPER
+from lantm.training.kinds import KIND_NAMES, OTHER, PAPER
 
 NOT_RUN = "#dddddd"
 """The colour of a cell without a number."""
@@ -95,8 +95,9 @@ def draw_successes(results: Sequence[Result]) -> Figure:
     figure = blank(
         f"Runs that solved their task (coarse accuracy of {SOLVED:.0%} at 2x)", 16.0, 9.0
     )
-    panels = figure.subplots(len(REGIMES), len(KINDS), sharex=True, sharey=True)
-    places = list(product(REGIMES, KINDS))
+    kinds = [kind for kind in KIND_NAMES if kind != OTHER]
+    panels = figure.subplots(len(REGIMES), len(kinds), sharex=True, sharey=True)
+    places = list(product(REGIMES, kinds))
     images = [
         _draw_successes(axes, by_cell(of_kind(results, kind)), regime, kind)
         for axes, (regime, kind) in zip(panels.flat, places, strict=True)

@@ -18,7 +18,7 @@ from lantm.studies.entries import (
 )
 from lantm.studies.report.table import CHECKPOINT
 from lantm.tasks.streams import REGIMES
-from lantm.training.kinds import OUR_MACHINE, OUR_TRAINING, PAPER
+from lantm.training.kinds import OTHER, OUR_RECIPE, OUR_TRAINING, PAPER
 
 REACHED, NEAR = 0.02, 0.1
 """How far below the paper's coarse accuracy ours may be to have reached it, or to be near it."""
@@ -48,7 +48,8 @@ def what_was_run(results: Sequence[Result]) -> str:
         f"{plain} cells of table 1b (task, model, regime) and {mixed} cells with interpolated "
         "actions of table A.2 have at least one. Beside them, and never among them, "
         f"{len(of_kind(results, OUR_TRAINING))} runs of the paper's machines with a training of "
-        f"ours, and {len(of_kind(results, OUR_MACHINE))} of a machine of ours."
+        f"ours, {len(of_kind(results, OUR_RECIPE))} of our machine with our training, and "
+        f"{len(of_kind(results, OTHER))} of other machines."
     )
 
 
@@ -137,7 +138,7 @@ def what_ours_adds(results: Sequence[Result]) -> str:
     for kind, name in (
         (PAPER, "the paper's machine and training"),
         (OUR_TRAINING, "the paper's machine and our training"),
-        (OUR_MACHINE, "our machine"),
+        (OUR_RECIPE, "our machine and our training"),
     ):
         runs = [result for result in of_kind(results, kind) if result.cell.task in tasks]
         solved = [task for task in tasks if any(r.solved for r in runs if r.cell.task == task)]

@@ -1,7 +1,7 @@
 """Results to tables beside the paper's: every cell as text, whatever it is then shown on.
 
 Runs with the paper's machine and training have the paper's cells to themselves; those with our
-training and those of our machine have a column each.
+training and those of our recipe have a column each; other machines have pages of their own.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from lantm.studies.entries import (
 )
 from lantm.studies.report.table import CHECKPOINT, Table
 from lantm.tasks.streams import REGIMES
-from lantm.training.kinds import KINDS, OUR_MACHINE, OUR_TRAINING, PAPER
+from lantm.training.kinds import KINDS, OUR_RECIPE, OUR_TRAINING, PAPER
 
 MEASURE = (
     "Percent of symbols (fine) and of whole answers (coarse) right on test problems of twice the "
@@ -35,11 +35,12 @@ SELECTION = (
 SUCCESSES = f"Solved: runs with a coarse accuracy of at least {SOLVED:.0%} there, of all runs."
 SEPARATION = (
     f"The columns ours and solved have only runs with the paper's machine and training; "
-    f"{OUR_TRAINING} is the paper's machine trained in another way, {OUR_MACHINE} another machine: "
-    "both show coarse accuracy and solved runs."
+    f"{OUR_TRAINING} is the paper's machine trained in another way, {OUR_RECIPE} our machine with "
+    "our training (lantm train TASK): both show coarse accuracy and solved runs."
 )
 NOT_RUN = f"{EMPTY} was not run."
-COLUMNS = ("paper fine", "paper coarse", "ours fine", "ours coarse", "solved", *KINDS[1:])
+OURS = (OUR_TRAINING, OUR_RECIPE)
+COLUMNS = ("paper fine", "paper coarse", "ours fine", "ours coarse", "solved", *OURS)
 
 
 # ---- every cell
@@ -79,7 +80,7 @@ def cell_entries(results: Sequence[Result]) -> Callable[[Place], list[str]]:
     def entries(cell: Place) -> list[str]:
         told = [f"{100 * share:.0f}" for share in paper().get(cell, ())] or [EMPTY] * 2
         own = runs[PAPER].get(cell, [])
-        others = [summed(runs[kind].get(cell, [])) for kind in (OUR_TRAINING, OUR_MACHINE)]
+        others = [summed(runs[kind].get(cell, [])) for kind in OURS]
         return [*told, *shares(own), count(own), *others]
 
     return entries
@@ -112,7 +113,7 @@ def tasks_table(results: Sequence[Result], checkpoint: str) -> Table:
         f"machine and training. {CHECKPOINT[checkpoint]} {NOT_RUN}"
     )
     own = ["ours", "our model", "solved"]
-    header = ["task", "regime", "interpolation", "paper", "its model", *own, *KINDS[1:]]
+    header = ["task", "regime", "interpolation", "paper", "its model", *own, *OURS]
     return Table("The best machine for each task", caption, header, rows, labels=3)
 
 
@@ -121,7 +122,7 @@ def _leaders(results: Sequence[Result]) -> list[str]:
     own = of_kind(results, PAPER)
     scores = {cell.model: found.coarse for cell, found in best(own).items()}
     models = [model for model, coarse in scores.items() if coarse == max(scores.values())]
-    others = [summed(of_kind(results, kind)) for kind in KINDS[1:]]
+    others = [summed(of_kind(results, kind)) for kind in OURS]
     return [shares(own)[1], named(models), count(own), *others]
 
 
