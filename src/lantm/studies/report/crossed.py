@@ -38,7 +38,13 @@ def ablation_labels() -> dict[str, str]:
         base, *others = ablation_settings(task, "lantm", "small")
         for settings in (base, *others):
             command = configure("default", task=task, **settings).command
-            found[command] = told(dict(settings.items() - base.items()))
+            found[command] = told(
+                {
+                    name: value
+                    for name, value in settings.items()
+                    if (name, value) not in base.items()
+                }
+            )
     return found
 
 
