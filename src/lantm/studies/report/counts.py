@@ -66,7 +66,8 @@ def settings_table(results: Sequence[Result], checkpoint: str) -> Table:
         f"{SOLVED:.0%} coarse on test problems of twice the training size. Coarse accuracies in "
         "percent: medians over the seeds at 1, 2, 4 and 10 times the training size, and the worst "
         "seed at twice. Lost: the most points that the last checkpoint of a solved run is below "
-        "its best one. Batches and seconds: medians, seconds as measured with other runs beside. "
+        "its best one. Batches of the start that went on, and seconds of all starts: medians, "
+        "seconds as measured with other runs beside. "
         f"{CHECKPOINT[checkpoint]}"
     )
     names = ["solved", "1x", "2x", "worst 2x", "4x", "10x", "lost", "batches", "seconds"]
