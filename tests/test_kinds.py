@@ -52,6 +52,7 @@ def test_a_model_is_the_papers_or_another_machine(model):
             {"model": "slantm", "seed": 5, "regime": "large", "test_far": True},
             "our recipe",
         ),
+        ("default", {"solved": None, "batches": 8000}, "our recipe"),
         ("default", {"noise": 0.0}, "another machine"),
         ("default", {"space": "circle"}, "another machine"),
     ],

@@ -4,7 +4,8 @@
 
 Chosen by validation: of the runs that are within a hundredth of the best one at twice the training
 size the one that is best at ten times, or as far as the task has problems; no test score counts.
-Replaces the machine of the task's name, and adds the test scores at 4 and 10 times the size.
+Replaces the machine of the task's name, and adds the test scores at 4 and 10 times the size, if the
+run has none.
 """
 
 import json
@@ -56,7 +57,9 @@ def add(run: Run, name: str, chosen: str) -> None:
     shutil.copy(run.weights_path("best"), target / "weights")
     result = dict(run.result or {}) | {"chosen": chosen}
     result["test"] = [row for row in result["test"] if row["checkpoint"] == "best"]
-    for score in evaluate(run, far_multiples(run.task), checkpoints="best"):
+    known = {row["source"] for row in result["test"]}
+    left = [multiple for multiple in far_multiples(run.task) if multiple not in known]
+    for score in evaluate(run, left, checkpoints="best") if left else []:
         row = score.to_dict()
         del row["by_length"]
         result["test"].append(row)

@@ -33,6 +33,8 @@ FREE = frozenset(
     }
 )
 """Settings that make neither another machine nor another training."""
+ENDS = frozenset({"batches", "solved"})
+"""When the training ends, which our recipe leaves open."""
 
 
 def paper_axes(model: str) -> dict[str, list[Any]]:
@@ -72,7 +74,7 @@ def kind_of(settings: Mapping[str, Any]) -> str:
     """
     if settings["model"] not in PAPER_MODELS:
         return OTHER
-    if not differing(settings, default_axes(settings["model"])):
+    if differing(settings, default_axes(settings["model"])) <= ENDS:
         return OUR_RECIPE
     paper = {name: [value] for name, value in RECIPES["paper"].items()}
     other = differing(settings, paper | paper_axes(settings["model"]))
