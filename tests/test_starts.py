@@ -138,14 +138,14 @@ def is_alive(pid):
 
 def test_two_processes_give_the_bits_of_one(tiny, own_file, tmp_path, monkeypatch):
     """Start 2 is accepted at once, while a former one is still trained; start 3 never counts."""
-    own_file([0.1, 0.2, 0.96, 0.96], seconds=0.02)
+    own_file([0.5, 0.6, 0.96, 0.96], seconds=0.02)
     config = tiny(starts=4, start_batches=5, batches=10, solved=1.0)
     one = lantm.train(config, tmp_path / "one")
     monkeypatch.setenv("HELD", "yes")
     two = lantm.train(config, tmp_path / "two", jobs=2)
     assert outcome(two) == outcome(one)
     assert two.result["start"] == 2
-    assert [start["coarse"] for start in two.result["starts"]] == pytest.approx([0.1, 0.2, 0.96])
+    assert [start["coarse"] for start in two.result["starts"]] == pytest.approx([0.5, 0.6, 0.96])
     assert [start["batch"] for start in two.result["starts"]] == [5, 5, 3]
     assert two.result["ended"] == "after all 10 batches"
     processes = {pid for number in range(3) for pid in pids(two, number)}
@@ -156,7 +156,7 @@ def test_two_processes_give_the_bits_of_one(tiny, own_file, tmp_path, monkeypatc
 
 def test_what_is_stopped_or_killed_leaves_nobody_and_goes_on(tiny, own_file, tmp_path, monkeypatch):
     """The program by Ctrl-C and by a kill, then its helper by a kill."""
-    file = own_file([0.1, 0.96], seconds=0.1)
+    file = own_file([0.5, 0.96], seconds=0.1)
     config = tiny(starts=2, start_batches=20, batches=25)
     whole = lantm.train(config, tmp_path / "whole")
     monkeypatch.setenv("HELD", "yes")
@@ -199,7 +199,7 @@ def test_an_outcome_that_is_damaged_is_named(tmp_path):
 
 
 def test_a_start_that_has_ended_is_not_trained_again(tiny, own_file, tmp_path, monkeypatch):
-    own_file([0.1, 0.2])
+    own_file([0.5, 0.6])
     config, seen = tiny(starts=2, start_batches=5, batches=10), []
 
     def stop_in_second(progress):

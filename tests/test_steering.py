@@ -16,7 +16,7 @@ import lantm
 from lantm.tasks.streams import SmallestFirst, training_stream
 from lantm.training import trainer as training
 from lantm.training.checkpoints import read_arrays
-from lantm.training.starts import Outcome, Scores, best_start, looks
+from lantm.training.starts import Outcome, Scores, best_start, is_over, looks
 from lantm.training.steering import (
     TABLE_SIZE,
     first_steering,
@@ -580,6 +580,10 @@ def test_when_starts_are_looked_at_and_which_goes_on():
     assert Scores(0.0, 0.95, 0.9).is_general, "fine accuracy decides, then coarse"
     assert not Scores(1.0, 0.94, 1.0).is_learned
     assert not Scores(1.0, 1.0, 0.89).is_general
+    good, poor = Scores(0.0, 0.5), Scores(0.0, 0.4)
+    config = plain(starts=4)
+    assert [is_over(config, batch, good) for batch in (1500, 2000, 2500)] == [False, False, True]
+    assert [is_over(config, batch, poor) for batch in (1000, 1500, 2500)] == [False, True, True]
     scores = [(0.1, 0.9, -1.0), (0.3, 0.5, -1.0), (0.3, 0.6, -1.0), (0.3, 0.6, -1.0)]
     outcomes = {number: Outcome(5, *found) for number, found in enumerate(scores)}
     assert best_start(outcomes) == 2
@@ -602,10 +606,12 @@ def test_the_first_start_is_the_machine_of_a_run_without_starts(tiny):
     [
         ([0.96, 0.9, 0.0], 0, [1]),
         ([0.1, 0.96, 0.9, 0.0], 0, [2]),
-        ([0.1, 0.2, 0.2, 0.3, 0.94, 0.4, 0.5, 0.95, 0.9, 0.0], 1, [5, 3]),
+        ([0.1, 0.2, 0.45, 0.3, 0.94, 0.4, 0.5, 0.95, 0.9, 0.0], 1, [4, 4]),
+        ([0.1, 0.2, 0.5, 0.5, 0.94, 0.4, 0.5, 0.95, 0.9, 0.0], 1, [5, 3]),
+        ([0.1, 0.2, 0.44, 0.4, 0.95, 0.9, 0.0], 1, [3, 2]),
         ([*[0.96, 0.89] * 10, 0.96, 0.9, 0.0], 1, [10, 1]),
         ([*[0.96, 0.89] * 7, 0.94, 0.96, 0.9, 0.0], 1, [8, 1]),
-        ([*[0.1] * 4, 0.5, *[0.1] * 4, 0.7, *[0.8] * 4, 0.6, 0.0], 1, [5, 5, 5]),
+        ([*[0.5] * 5, *[0.5] * 4, 0.7, *[0.8] * 4, 0.6, 0.0], 1, [5, 5, 5]),
     ],
 )
 def test_starts_are_chosen_by_the_rule(scores, chosen, trained_to, tiny, tmp_path, monkeypatch):
@@ -663,7 +669,7 @@ def test_a_start_that_does_not_stay_finite_is_passed_over(tiny, tmp_path, monkey
 def test_saved_is_that_of_the_newest_start(tiny, tmp_path):
     config = tiny(starts=2, start_batches=5, batches=6)
     with pytest.raises(KeyboardInterrupt):
-        lantm.train(config, tmp_path, on_progress=interrupt_after(7))
+        lantm.train(config, tmp_path, on_progress=interrupt_after(5))
     run = lantm.Run.open(tmp_path / config.name)
     assert run.saved == 2
     assert finish(run).saved == 6

@@ -15,6 +15,9 @@ from lantm.training.config import TrainConfig
 LOOKS = 5
 """How often a start is looked at, evenly; as often again, if it has learned the training sizes."""
 LOOK_EXAMPLES = 160
+HOPELESS, LATE = 0.45, 0.6
+"""The fine accuracy at the training sizes below which a start is over, once it has had this share
+of its batches. Of 74 that had learned by then or did later, two had less: they had broken down."""
 LEARNED = 0.95
 """The fine accuracy with which a start has learned the training sizes."""
 GENERAL = 0.9
@@ -33,6 +36,10 @@ class Scores(NamedTuple):
     fine: float = -1.0
     far: float = -1.0
     """Coarse accuracy at twice the training sizes, once these are learned."""
+
+    @property
+    def is_hopeless(self) -> bool:
+        return self.fine < HOPELESS
 
     @property
     def is_learned(self) -> bool:
@@ -65,6 +72,13 @@ def looks(config: TrainConfig) -> list[int]:
     """
     all_looks = (-(-config.start_batches * look // LOOKS) for look in range(1, 2 * LOOKS + 1))
     return [batch for batch in all_looks if batch <= config.batches]
+
+
+def is_over(config: TrainConfig, batch: int, scores: Scores) -> bool:
+    """Whether a start that was looked at after that batch is given up."""
+    if batch >= config.start_batches:
+        return not scores.is_learned
+    return batch >= LATE * config.start_batches and scores.is_hopeless
 
 
 class Outcome(NamedTuple):

@@ -42,6 +42,7 @@ from lantm.training.starts import (
     Outcome,
     Scores,
     best_start,
+    is_over,
     looks,
     read_outcome,
     tried,
@@ -305,8 +306,8 @@ class Trainer:
             for batch in looks(self.config):
                 self.run_to(batch, on_progress)
                 scores = self.last_look
-                over = batch >= self.config.start_batches and not scores.is_learned
-                if over or (scores.is_general and self.has_grown):
+                found = scores.is_general and self.has_grown
+                if found or is_over(self.config, batch, scores):
                     break
         except NonFiniteError as error:
             return Outcome(int(self.state.batch), *Scores(), str(error))
