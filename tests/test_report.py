@@ -225,7 +225,7 @@ def test_an_ingredient_that_was_taken_away_has_a_line():
 
 def test_a_space_has_a_line():
     rows = [
-        told_row("a", 1.0, task="copy"),
+        told_row("a", 1.0, task="copy", space="plane"),
         told_row("b", 0.9, task="copy", space="circle"),
         told_row("c", 0.1, task="reverse", space="line*circle"),
     ]

@@ -16,7 +16,7 @@ import lantm
 from lantm.tasks.streams import SmallestFirst, training_stream
 from lantm.training import trainer as training
 from lantm.training.checkpoints import read_arrays
-from lantm.training.starts import Outcome, Scores, best_start, is_over, looks
+from lantm.training.starts import Look, Outcome, best_start, is_over, looks
 from lantm.training.steering import (
     TABLE_SIZE,
     first_steering,
@@ -470,7 +470,7 @@ def test_noise_is_spread_over_a_batch(tiny, tmp_path, monkeypatch):
     """From none for the first problem to the largest for the last."""
 
     def sums(logits, *_):
-        return lantm.Scores(jnp.sum(logits[0]), jnp.sum(logits[-1]))
+        return lantm.Look(jnp.sum(logits[0]), jnp.sum(logits[-1]))
 
     monkeypatch.setattr("lantm.training.updates.score", sums)
     trainer = Trainer(lantm.Run.create(tiny(noise=1.0, seed=8), tmp_path))
@@ -577,10 +577,10 @@ def test_checkpoints_of_plain_runs_are_as_they_were(trained):
 def test_when_starts_are_looked_at_and_which_goes_on():
     assert looks(plain(starts=4)) == list(range(500, 5001, 500))
     assert looks(plain(starts=4, batches=2600)) == list(range(500, 2501, 500))
-    assert Scores(0.0, 0.95, 0.9).is_general, "fine accuracy decides, then coarse"
-    assert not Scores(1.0, 0.94, 1.0).is_learned
-    assert not Scores(1.0, 1.0, 0.89).is_general
-    good, poor = Scores(0.0, 0.5), Scores(0.0, 0.4)
+    assert Look(0.0, 0.95, 0.9).is_general, "fine accuracy decides, then coarse"
+    assert not Look(1.0, 0.94, 1.0).is_learned
+    assert not Look(1.0, 1.0, 0.89).is_general
+    good, poor = Look(0.0, 0.5), Look(0.0, 0.4)
     config = plain(starts=4)
     assert [is_over(config, batch, good) for batch in (1500, 2000, 2500)] == [False, False, True]
     assert [is_over(config, batch, poor) for batch in (1000, 1500, 2500)] == [False, True, True]

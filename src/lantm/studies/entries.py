@@ -67,6 +67,8 @@ class Result:
     """The best coarse and fine accuracy on validation problems, which may select settings."""
     lengths: tuple[LengthScore, ...] = ()
     """Of the same checkpoint, with as many slots as it was given at most."""
+    space: str | None = None
+    """Of its keys, if the settings name one."""
 
     @property
     def settings(self) -> str:
@@ -109,6 +111,7 @@ def _parse(row: Mapping[str, Any], checkpoint: str) -> Result:
         seconds * learned / batches if seconds and batches and learned else None,
         (validation["coarse"], validation["fine"]),
         _lengths(row, checkpoint),
+        config.get("space"),
     )
     if not failed and result.twice is None:
         raise ValueError(f"result {row['digest']} has no 2x score of the checkpoint {checkpoint}")

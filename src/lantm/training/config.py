@@ -252,17 +252,25 @@ class TrainConfig:
         usual |= {"model": ModelConfig.model, "controller": ModelConfig.controller}
         for name, value in self.flat().items():
             if value != usual[name]:
-                text = UNSET if value is None else shlex.quote(str(value))
-                option = "--" + name.replace("_", "-")
-                negated = "--no-" + option.removeprefix("--")
-                flags = {True: option, False: negated}
-                words.append(flags[value] if isinstance(value, bool) else f"{option} {text}")
+                words.append(option(name, value))
         return " ".join(words)
 
     @property
     def name(self) -> str:
         """The name of the run's directory."""
         return f"{self.task}-{self.model.model}-{self.regime}-seed{self.seed}-{self.digest}"
+
+
+def option(name: str, value: Any) -> str:
+    """A setting on the command line.
+
+    >>> option("read_heads", 2), option("blank", False), option("steady", None)
+    ('--read-heads 2', '--no-blank', '--steady none')
+    """
+    word = name.replace("_", "-")
+    if isinstance(value, bool):
+        return f"--{word}" if value else f"--no-{word}"
+    return f"--{word} {UNSET if value is None else shlex.quote(str(value))}"
 
 
 def digest_of(settings: dict[str, Any]) -> str:

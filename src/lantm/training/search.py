@@ -35,7 +35,7 @@ SETTINGS = (
 
 
 class SuperfluousError(Exception):
-    """A start is being trained here, and one before it was accepted."""
+    """A start is being trained here, and the search has ended with one before it."""
 
 
 def search(

@@ -28,7 +28,7 @@ OUTCOME_FILE = "outcome.json"
 """In the folder of a start that has ended."""
 
 
-class Scores(NamedTuple):
+class Look(NamedTuple):
     """What a look at a start found; -1 where nobody looked, or numbers did not stay finite."""
 
     coarse: float = -1.0
@@ -56,12 +56,12 @@ class Start(NamedTuple):
 
     number: Int[Array, ""]
     scores: Float[Array, "3"]
-    """`Scores` when it was last looked at."""
+    """`Look` when it was last looked at."""
 
 
 def unseen(number: int) -> Start:
     """Before the first look at it."""
-    return Start(jnp.array(number, jnp.int32), jnp.array(Scores()))
+    return Start(jnp.array(number, jnp.int32), jnp.array(Look()))
 
 
 def looks(config: TrainConfig) -> list[int]:
@@ -74,7 +74,7 @@ def looks(config: TrainConfig) -> list[int]:
     return [batch for batch in all_looks if batch <= config.batches]
 
 
-def is_over(config: TrainConfig, batch: int, scores: Scores) -> bool:
+def is_over(config: TrainConfig, batch: int, scores: Look) -> bool:
     """Whether a start that was looked at after that batch is given up."""
     if batch >= config.start_batches:
         return not scores.is_learned
@@ -87,15 +87,15 @@ class Outcome(NamedTuple):
     batch: int
     """Its updates."""
     coarse: float
-    """`Scores` when it was last looked at."""
+    """`Look` when it was last looked at."""
     fine: float
     far: float
     error: str | None = None
     """Where its numbers did not stay finite."""
 
     @property
-    def scores(self) -> Scores:
-        return Scores(self.coarse, self.fine, self.far)
+    def scores(self) -> Look:
+        return Look(self.coarse, self.fine, self.far)
 
     @property
     def is_failed(self) -> bool:

@@ -39,8 +39,8 @@ from lantm.training.search import Helpers, search
 from lantm.training.starts import (
     LOOK_EXAMPLES,
     OUTCOME_FILE,
+    Look,
     Outcome,
-    Scores,
     best_start,
     is_over,
     looks,
@@ -301,7 +301,7 @@ class Trainer:
 
     def run_start(self, number: int, on_progress: Callable[[Progress], None]) -> Outcome:
         self.open_start(number)
-        scores = Scores()
+        scores = Look()
         try:
             for batch in looks(self.config):
                 self.run_to(batch, on_progress)
@@ -310,7 +310,7 @@ class Trainer:
                 if found or is_over(self.config, batch, scores):
                     break
         except NonFiniteError as error:
-            return Outcome(int(self.state.batch), *Scores(), str(error))
+            return Outcome(int(self.state.batch), *Look(), str(error))
         return Outcome(int(self.state.batch), *scores)
 
     def outcomes(self) -> dict[int, Outcome]:
@@ -341,10 +341,10 @@ class Trainer:
         return self.state.steering is None or float(self.state.steering.share) >= 1
 
     @property
-    def last_look(self) -> Scores:
+    def last_look(self) -> Look:
         if self.state.start is None:
-            return Scores()
-        return Scores(*self.state.start.scores.tolist())
+            return Look()
+        return Look(*self.state.start.scores.tolist())
 
     # ---- updates
 
@@ -432,7 +432,7 @@ class Trainer:
             return evaluate_batches(machine, problems)
 
         found = score(1)
-        scores = Scores(found.coarse, found.fine)
+        scores = Look(found.coarse, found.fine)
         if scores.is_learned:
             scores = scores._replace(far=score(2).coarse)
         if self.state.start is not None:

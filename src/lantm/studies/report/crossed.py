@@ -1,6 +1,5 @@
 """Tables that cross settings with tasks: the recipe without each ingredient, and in each space."""
 
-import re
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -9,7 +8,7 @@ from lantm.studies.report.counts import middle
 from lantm.studies.report.table import CHECKPOINT, Table
 from lantm.studies.report.tables import NOT_RUN
 from lantm.studies.sweep.grids import HARD_TASKS, Settings, ablation_settings
-from lantm.training.config import configure
+from lantm.training.config import configure, option
 
 ENTRIES = (
     f"Entries: runs with at least {SOLVED:.0%} of the answers right on test problems of twice the "
@@ -26,7 +25,8 @@ def ablations_table(results: Sequence[Result], checkpoint: str) -> Table:
         "Single starts of the default recipe, without each of its ingredients. "
         f"{ENTRIES} {CHECKPOINT[checkpoint]} {NOT_RUN}"
     )
-    rows = crossed(shown, lambda result: labels[result.settings], dict.fromkeys(labels.values()))
+    lines = list(dict.fromkeys(labels.values()))
+    rows = crossed(shown, lambda result: labels[result.settings], lines, HARD_TASKS)
     return Table("Without each ingredient", caption, ["change", *HARD_TASKS], rows, labels=1)
 
 
@@ -35,53 +35,43 @@ def ablation_labels() -> dict[str, str]:
     """What was changed, by the command without its seed."""
     found = {}
     for task in HARD_TASKS:
-        base, *others = ablation_settings(task, "lantm", "small")
-        for settings in (base, *others):
+        every = ablation_settings(task, "lantm", "small")
+        for settings in every:
             command = configure("default", task=task, **settings).command
-            found[command] = told(
-                {
-                    name: value
-                    for name, value in settings.items()
-                    if (name, value) not in base.items()
-                }
-            )
+            found[command] = change(every[0], settings)
     return found
 
 
-def told(changes: Settings) -> str:
-    """As options.
+def change(base: Settings, settings: Settings) -> str:
+    """What settings have that the base has not, as options.
 
-    >>> told({"blank": False, "initial_strength_bias": -10.0})
+    >>> change({"starts": 1}, {"starts": 1, "blank": False, "initial_strength_bias": -10.0})
     '--no-blank --initial-strength-bias -10.0'
     """
-    if "growth_of" in changes:
+    changed = {k: value for k, value in settings.items() if (k, value) not in base.items()}
+    if "growth_of" in changed:
         return "the other way to grow"
-    words = []
-    for name, value in changes.items():
-        option = name.replace("_", "-")
-        words.append(f"--no-{option}" if value is False else f"--{option} {value}")
-    return " ".join(words).lower() or "nothing"
+    return " ".join(option(name, value) for name, value in changed.items()) or "nothing"
 
 
 def spaces_table(results: Sequence[Result], checkpoint: str) -> Table:
     """A line for each key space."""
-    tasks = dict.fromkeys(result.cell.task for result in results)
+    tasks = list(dict.fromkeys(result.cell.task for result in results))
+    spaces = list(dict.fromkeys(map(space_of, results)))
     caption = f"The default recipe in each key space. {ENTRIES} {CHECKPOINT[checkpoint]} {NOT_RUN}"
-    spaces = dict.fromkeys(map(space_of, results))
-    rows = crossed(results, space_of, spaces, list(tasks))
+    rows = crossed(results, space_of, spaces, tasks)
     return Table("Key spaces", caption, ["space", *tasks], rows, labels=1)
 
 
 def space_of(result: Result) -> str:
-    named = re.search(r"--space '?([^ ']+)", result.command)
-    return named[1] if named else "plane"
+    return result.space or "the model's own"
 
 
 def crossed(
     results: Sequence[Result],
     label_of: Callable[[Result], str],
-    labels: Sequence[str] | dict[str, None],
-    tasks: Sequence[str] = HARD_TASKS,
+    labels: Sequence[str],
+    tasks: Sequence[str],
 ) -> list[list[str]]:
     """A row for each label, an entry for each task."""
     groups: dict[tuple[str, str], list[Result]] = {}

@@ -22,8 +22,9 @@ from lantm.studies.entries import (
     of_kind,
     paper,
 )
+from lantm.studies.report.tables import OURS
 from lantm.tasks.streams import REGIMES
-from lantm.training.kinds import KIND_NAMES, OTHER, PAPER
+from lantm.training.kinds import KIND_NAMES, PAPER
 
 NOT_RUN = "#dddddd"
 """The colour of a cell without a number."""
@@ -95,7 +96,7 @@ def draw_successes(results: Sequence[Result]) -> Figure:
     figure = blank(
         f"Runs that solved their task (coarse accuracy of {SOLVED:.0%} at 2x)", 16.0, 9.0
     )
-    kinds = [kind for kind in KIND_NAMES if kind != OTHER]
+    kinds = PAPER, *OURS
     panels = figure.subplots(len(REGIMES), len(kinds), sharex=True, sharey=True)
     places = list(product(REGIMES, kinds))
     images = [

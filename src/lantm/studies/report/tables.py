@@ -40,6 +40,7 @@ SEPARATION = (
 )
 NOT_RUN = f"{EMPTY} was not run."
 OURS = (OUR_TRAINING, OUR_RECIPE)
+"""The kinds of run that have a column or panel beside the paper's."""
 COLUMNS = ("paper fine", "paper coarse", "ours fine", "ours coarse", "solved", *OURS)
 
 
