@@ -470,7 +470,7 @@ def test_noise_is_spread_over_a_batch(tiny, tmp_path, monkeypatch):
     """From none for the first problem to the largest for the last."""
 
     def sums(logits, *_):
-        return lantm.Look(jnp.sum(logits[0]), jnp.sum(logits[-1]))
+        return lantm.Scores(jnp.sum(logits[0]), jnp.sum(logits[-1]))
 
     monkeypatch.setattr("lantm.training.updates.score", sums)
     trainer = Trainer(lantm.Run.create(tiny(noise=1.0, seed=8), tmp_path))
