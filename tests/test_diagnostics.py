@@ -9,6 +9,7 @@ import lantm
 from lantm.inspection.diagnostics import collisions, diagnose, motion, reading_shares, steps
 from lantm.inspection.picture import trace_machine
 from lantm.inspection.structures import closes
+from lantm.spaces import straight_distances
 
 TIME = 7
 
@@ -115,12 +116,13 @@ def test_two_tapes_written_in_turns():
 @pytest.mark.parametrize(("share", "closed"), [(1.0, True), (0.5, False)])
 def test_a_loop_comes_back(share, closed):
     angles = share * 2 * np.pi * np.arange(12) / 12
-    assert closes(np.column_stack([np.cos(angles), np.sin(angles), angles * 0])) is closed
+    places = np.column_stack([np.cos(angles), np.sin(angles), angles * 0])
+    assert closes(straight_distances(places)) is closed
 
 
 def test_there_and_back_is_no_loop():
     along = np.array([0.0, 1, 2, 3, 3.5, 2.5, 1.5, 0.5])
-    assert not closes(np.column_stack([along, along]))
+    assert not closes(straight_distances(np.column_stack([along, along])))
 
 
 def test_priority_order():
@@ -151,7 +153,20 @@ def test_a_head_at_rest():
     ids=["apart", "a pair", "one too weak to count", "all in one place", "alone"],
 )
 def test_collisions(places, strengths, share):
-    assert collisions(np.array(places, float)[:, None], np.array(strengths)) == share
+    distances = straight_distances(np.array(places, float)[:, None])
+    assert collisions(distances, np.array(strengths)) == share
+
+
+def test_distances_are_those_of_the_space():
+    """Keys of the hyperbolic plane with equal numbers between them are not equally far apart."""
+    config = lantm.ModelConfig("lantm", space="hyperbolic")
+    machine = lantm.build_machine(config, lantm.Vocabulary(4), key=jax.random.key(0))
+    up = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 3.0]])
+    found = machine.distances(up)
+    assert found[0, 1] == pytest.approx(1)
+    assert found[0, 2] == pytest.approx(np.arccosh(1.5))
+    assert np.allclose(found, found.T)
+    assert np.all(np.diagonal(found) == 0)
 
 
 def both(one, other, axis=1):

@@ -157,7 +157,7 @@ def test_the_head_that_reads_most_is_described(heads):
     trace = jax.tree.map(lambda leaf: np.array(leaf[0]), trace)
     weights = trace.decode.weights
     weights[:, [0, 1, 3]] = np.eye(weights.shape[2])[0]
-    found = describe_trace(trace, machine.initial_memory, machine.chart)
+    found = describe_trace(trace, machine)
     assert found["busiest"] == 2
     assert "read 3 step" in [name for name, *_ in found["diagnostics"]]
 

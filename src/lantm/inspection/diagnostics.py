@@ -1,5 +1,6 @@
 """What data structure a machine makes of its memory, in a few numbers."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 from lantm.inspection.structures import USUAL, describe, regularity, visits
 from lantm.machines.seq2seq import MachineTrace
 from lantm.parts import HeadTrace
+from lantm.spaces import straight_distances
 
 
 class Motion(NamedTuple):
@@ -56,8 +58,11 @@ class Diagnostics(NamedTuple):
     """The heads that were looked at, from 0."""
 
 
-def diagnose(trace: MachineTrace) -> Diagnostics | None:
+def diagnose(
+    trace: MachineTrace, distances: Callable[[np.ndarray], np.ndarray] = straight_distances
+) -> Diagnostics | None:
     """Of the trace of one problem, without a batch axis; None for a machine without a memory.
+    The machine knows the `distances` of its keys.
 
     Of several read heads the one that reads most is described, of several write heads the one
     whose memories it reads most; collisions are those of all memories.
@@ -73,14 +78,14 @@ def diagnose(trace: MachineTrace) -> Diagnostics | None:
     write, read = one_head(trace.encode.write, writer), one_head(trace.decode.read, reader)
     moved, looked = motion(write), motion(read)
     heading = cosine(own_steps(write).mean(axis=0), own_steps(read).mean(axis=0))
-    seen = visits(written)
+    between, seen = distances(places), visits(written)
     return Diagnostics(
         moved,
         looked,
         heading,
-        collisions(places, np.concatenate(np.asarray(trace.encode.strength))),
+        collisions(between, np.concatenate(np.asarray(trace.encode.strength))),
         float(np.max(weights, axis=-1).mean()),
-        describe(steps(write), moved.manner, looked.manner, heading, places, seen),
+        describe(steps(write), moved.manner, looked.manner, heading, between, seen),
         writer,
         reader,
     )
@@ -147,13 +152,14 @@ def random_access(head: HeadTrace) -> np.ndarray:
     return gate if gate.ndim == 1 else gate[:, 0]
 
 
-def collisions(keys: np.ndarray, strengths: np.ndarray) -> float:
+def collisions(distances: np.ndarray, strengths: np.ndarray) -> float:
     """Share of the memories with a strength worth the name that lie on another such one."""
-    usual = np.median(np.linalg.norm(np.diff(keys, axis=0), axis=1)) if len(keys) > 1 else 0.0
-    strong = keys[strengths >= strengths.max() / 10]
-    distances = np.linalg.norm(strong[:, None] - strong[None, :], axis=-1)
-    np.fill_diagonal(distances, np.inf)
-    return float(np.mean(distances.min(axis=1) <= usual / 10))
+    onward = np.diagonal(distances, 1)
+    usual = np.median(onward) if len(onward) else 0.0
+    strong = np.flatnonzero(strengths >= strengths.max() / 10)
+    between = distances[np.ix_(strong, strong)]
+    np.fill_diagonal(between, np.inf)
+    return float(np.mean(between.min(axis=1) <= usual / 10))
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> float:

@@ -27,32 +27,35 @@ def alternates(vectors: np.ndarray) -> bool:
     return len(vectors) >= FEWEST and min(map(regularity, halves)) >= USUAL
 
 
-def in_a_row(places: np.ndarray) -> bool:
+def in_a_row(distances: np.ndarray) -> bool:
     """Whether each place is followed by the nearest of those that are left."""
-    if len(places) < FEWEST:
+    if len(distances) < FEWEST:
         return False
-    distances = np.linalg.norm(places[:, None] - places[None], axis=-1)
     nearest = [np.argmin(row[i + 1 :]) == 0 for i, row in enumerate(distances[:-1])]
     return float(np.mean(nearest)) >= USUAL
 
 
-def closes(places: np.ndarray) -> bool:
+def closes(distances: np.ndarray) -> bool:
     """Whether the way through the places ends where it began and goes around something.
 
     The last place is no further from the first than neighbours are at most, and the area inside is
-    at least 0.3 of a circle's with the same outline (in the plane of the two widest directions).
+    at least 0.3 of a circle's with the same outline (where `flat` puts them).
     """
-    if len(places) < FEWEST:
+    if len(distances) < FEWEST:
         return False
-    onward = np.roll(places, -1, axis=0) - places
-    lengths = np.linalg.norm(onward, axis=1)
+    lengths = np.append(np.diagonal(distances, 1), distances[-1, 0])
     if lengths[-1] > 1.01 * lengths[:-1].max():
         return False
-    centred = places - places.mean(axis=0)
-    axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
-    x, y = np.pad(centred @ axes.T, ((0, 0), (0, 2)))[:, :2].T
+    x, y = flat(distances).T
     area = abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2
     return bool(4 * np.pi * area >= 0.3 * lengths.sum() ** 2)
+
+
+def flat(distances: np.ndarray) -> np.ndarray:
+    """[places, 2]: in the plane, about as far from each other as they are (classical scaling)."""
+    centring = np.eye(len(distances)) - 1 / len(distances)
+    values, vectors = np.linalg.eigh(-centring @ distances**2 @ centring / 2)
+    return vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0))
 
 
 def visits(weights: np.ndarray) -> np.ndarray:
@@ -61,12 +64,17 @@ def visits(weights: np.ndarray) -> np.ndarray:
 
 
 def describe(
-    steps: np.ndarray, written: str, read: str, heading: float, places: np.ndarray, seen: np.ndarray
+    steps: np.ndarray,
+    written: str,
+    read: str,
+    heading: float,
+    distances: np.ndarray,
+    seen: np.ndarray,
 ) -> str:
     """The structure in a few words.
 
     From the steps of the write head, the manners in which the heads move, how their directions
-    compare, the places of the memories, and which of them were read, one after the other.
+    compare, how far the memories are apart, and which were read, one after the other.
     """
     if written == "in equal steps":
         return f"tape, read {direction(read, heading)}"
@@ -74,10 +82,11 @@ def describe(
         return zigzag(seen, direction(read, heading))
     first = np.array(list(dict.fromkeys(seen.tolist())), int)
     rounds = round(len(seen) / max(1, len(first)))
-    if closes(places[first]):
+    between = distances[np.ix_(first, first)]
+    if closes(between):
         around = f"{rounds} times around" if rounds > 1 else "once around"
         return f"loop, read {around}, {read}"
-    if np.any(np.diff(first) < 0) and in_a_row(places[first]):
+    if np.any(np.diff(first) < 0) and in_a_row(between):
         return "priority order: written into place, read in a row"
     return f"no tape: written {written}"
 

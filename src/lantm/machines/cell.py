@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from lantm.errors import require_shape
 from lantm.parts import Trace
-from lantm.spaces import Chart, coordinates
+from lantm.spaces import Chart, coordinates, straight_distances
 from lantm.unrolling.scan import Inputs, Lengths, Noise, Outputs, State, unroll_scan
 
 
@@ -71,6 +71,10 @@ class Cell(eqx.Module):
     def chart(self, keys: np.ndarray) -> Chart:
         """Keys of its memories, one a row, as points of a picture."""
         return coordinates(keys)
+
+    def distances(self, keys: np.ndarray) -> np.ndarray:
+        """How far each of these keys is from each."""
+        return straight_distances(keys)
 
 
 def unroll(

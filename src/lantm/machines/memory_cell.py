@@ -152,6 +152,9 @@ class MemoryCell(Cell):
     def chart(self, keys: np.ndarray) -> Chart:
         return self.access.chart(keys)
 
+    def distances(self, keys: np.ndarray) -> np.ndarray:
+        return self.access.distances(keys)
+
     def unroll(
         self,
         state: MemoryState,

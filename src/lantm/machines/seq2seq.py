@@ -16,7 +16,7 @@ from lantm.errors import require_lengths, require_positive, require_shape
 from lantm.machines.cell import Cell, checked, states_for
 from lantm.memory import Memory
 from lantm.parts import Trace
-from lantm.spaces import Chart, coordinates
+from lantm.spaces import Chart, coordinates, straight_distances
 from lantm.tasks import Vocabulary
 from lantm.unrolling.scan import Lengths, Noise, State, unroll_traced
 
@@ -75,6 +75,10 @@ class SequenceModel(eqx.Module):
     def chart(self, keys: np.ndarray) -> Chart:
         """Keys of its memories, one a row, as points of a picture."""
         return coordinates(keys)
+
+    def distances(self, keys: np.ndarray) -> np.ndarray:
+        """How far each of these keys is from each."""
+        return straight_distances(keys)
 
     def slot_names(self, inputs: Sequence[str], slots: int) -> list[str]:
         """What read weights without keys are about, for pictures: slots by number."""
@@ -198,6 +202,9 @@ class Machine(SequenceModel):
 
     def chart(self, keys: np.ndarray) -> Chart:
         return self.cell.chart(keys)
+
+    def distances(self, keys: np.ndarray) -> np.ndarray:
+        return self.cell.distances(keys)
 
 
 def require_input(tokens: Tokens, vocabulary: Vocabulary) -> None:

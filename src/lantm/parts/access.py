@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from lantm.memory import Slots, to_weights
 from lantm.parts.overrides import owner, written_for
 from lantm.parts.trace import HeadTrace
-from lantm.spaces import Chart, coordinates
+from lantm.spaces import Chart, coordinates, straight_distances
 
 Heads: TypeAlias = Any
 """What an access carries from step to step: the heads' positions, for one."""
@@ -104,6 +104,10 @@ class Access(eqx.Module):
     def chart(self, keys: np.ndarray) -> Chart:
         """Keys, one a row, as points of a picture."""
         return coordinates(keys)
+
+    def distances(self, keys: np.ndarray) -> np.ndarray:
+        """How far each of these keys is from each."""
+        return straight_distances(keys)
 
     @property
     def in_pieces(self) -> bool:

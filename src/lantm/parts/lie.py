@@ -369,6 +369,10 @@ class LieAccess(Access):
     def chart(self, keys: np.ndarray) -> Chart:
         return self.space.chart(keys)
 
+    def distances(self, keys: np.ndarray) -> np.ndarray:
+        places = jnp.asarray(keys)
+        return np.sqrt(jax.vmap(self.space.squared_distance, (0, None))(places, places))
+
 
 def stacked(traces: tuple[HeadTrace, ...]) -> HeadTrace:
     """Of several heads, with an axis for them."""

@@ -16,7 +16,7 @@ from lantm.spaces.base import (
     Velocity,
 )
 from lantm.spaces.catalogue import CATALOGUE, SPACES, find_space
-from lantm.spaces.chart import Chart, coordinates
+from lantm.spaces.chart import Chart, coordinates, straight_distances
 from lantm.spaces.heisenberg import Heisenberg
 from lantm.spaces.hyperbolic import Hyperbolic
 from lantm.spaces.plane import Plane
@@ -53,4 +53,5 @@ __all__ = [
     "coordinates",
     "find_space",
     "normalise",
+    "straight_distances",
 ]

@@ -25,6 +25,11 @@ class Chart(NamedTuple):
         return self.view == "torus"
 
 
+def straight_distances(keys: np.ndarray) -> np.ndarray:
+    """[keys, keys]: each from each, as numbers differ."""
+    return np.linalg.norm(keys[:, None] - keys[None], axis=-1)
+
+
 def coordinates(keys: np.ndarray, label: str = "coordinate {}") -> Chart:
     """Keys as they are, where they have few enough numbers, or by their principal components."""
     size = keys.shape[1]

@@ -6,7 +6,7 @@ One file with everything in it: it needs no server and no network.
 import base64
 import gzip
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -21,9 +21,7 @@ from lantm.errors import require_positive
 from lantm.inspection.diagnostics import Diagnostics, Motion, diagnose, one_head
 from lantm.inspection.picture import READ, WRITE, HeadKind, head_looks, trace_machine
 from lantm.machines.seq2seq import MachineTrace, SequenceModel
-from lantm.memory import Memory
 from lantm.parts import HeadTrace, Trace
-from lantm.spaces import Chart
 from lantm.tasks import Batch, Task
 from lantm.training.runs import CHECKPOINTS, ZOO, ZOO_FOLDER, Run
 
@@ -108,29 +106,26 @@ def checkpoint_names(run: Run, most: int) -> list[str]:
 def describe_machine(machine: SequenceModel, task: Task, problems: Batch) -> list[dict[str, Any]]:
     """What a machine did on each problem."""
     traces = trace_machine(machine, jnp.asarray(problems.inputs), problems.answers.shape[1])
-    initial = machine.initial_memory
     described = []
     for i in range(len(problems.inputs)):
         trace = jax.tree.map(lambda leaf, i=i: np.asarray(leaf[i], float), traces)
         answer = symbols(task, np.argmax(trace.logits, axis=-1))
-        described.append({"answer": answer} | describe_trace(trace, initial, machine.chart))
+        described.append({"answer": answer} | describe_trace(trace, machine))
     return described
 
 
-def describe_trace(
-    trace: MachineTrace, initial: Memory | None, to_chart: Callable[[np.ndarray], Chart]
-) -> dict[str, Any]:
+def describe_trace(trace: MachineTrace, machine: SequenceModel) -> dict[str, Any]:
     """Memories, heads and read weights on one problem. Where memories have no keys, only the
     weights of their slots; where there are none of these either, the hidden state.
     """
     whole = jax.tree.map(lambda *phases: np.concatenate(phases), trace.encode, trace.decode)
-    diagnostics = diagnose(trace)
+    diagnostics, initial = diagnose(trace, machine.distances), machine.initial_memory
     if diagnostics is None or initial is None:
         return {"hidden": rounded(whole.hidden, 2), "slots": describe_slots(whole)}
     inputs, (steps, readers, _) = len(trace.encode.hidden), whole.read.key.shape
     strengths = np.concatenate([initial.strengths[0], *whole.strength[:inputs]])
     keys = [initial.keys[0], *whole.write.key[:inputs], *whole.read.key.swapaxes(0, 1)]
-    chart = to_chart(np.concatenate(keys))
+    chart = machine.chart(np.concatenate(keys))
     memories, written = len(strengths), whole.strength.shape[1]
     counts = np.minimum(memories + written * (np.arange(steps) - inputs), memories)
     places = chart.points[memories:].reshape(readers, steps, -1)
