@@ -11,7 +11,7 @@ import lantm
 from lantm.tasks.streams import evaluation_batches, far_multiples, usual_examples
 from lantm.tasks.textfile import write_batches
 from lantm.training.evaluation import CHUNK, Evaluation, evaluate_batches
-from lantm.training.trainer import final_scores
+from lantm.training.train import final_scores
 from lantm.training.updates import initial_machine
 
 pytest_plugins = ["tiny"]

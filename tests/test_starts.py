@@ -64,11 +64,11 @@ SCORES = {scores}
 step = Trainer.step
 
 def slow_step(trainer, index):
-    with (trainer.folder / "pids").open("a") as pids:
+    with (trainer.journal.folder / "pids").open("a") as pids:
         pids.write(str(os.getpid()) + chr(10))
     time.sleep({seconds})
-    other = trainer.folder.with_name("1") / "pids"
-    while "HELD" in os.environ and trainer.folder.name == "0":
+    other = trainer.journal.folder.with_name("1") / "pids"
+    while "HELD" in os.environ and trainer.journal.folder.name == "0":
         if other.exists() and len(other.read_text().split()) > index - 3:
             break
         time.sleep(0.01)

@@ -28,7 +28,8 @@ from lantm.training.steering import (
     slice_normals,
     steer,
 )
-from lantm.training.trainer import NonFiniteError, Trainer, finish
+from lantm.training.train import finish
+from lantm.training.trainer import NonFiniteError, Trainer
 from lantm.training.updates import (
     CONTROLLER_NOISE,
     NOISE,
@@ -549,7 +550,7 @@ def test_a_run_that_is_killed_when_solved_stays_solved(tiny, tmp_path, monkeypat
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(training, "evaluate", killed)
+        patch.setattr("lantm.training.train.evaluate", killed)
         with pytest.raises(MemoryError):
             lantm.train(config, tmp_path)
     scores_of(monkeypatch, [0.0])

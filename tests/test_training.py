@@ -30,7 +30,8 @@ from lantm.training.checkpoints import named_arrays, read_arrays, save_tree
 from lantm.training.config import FIRST_FIELDS, digest_of, identity
 from lantm.training.optimiser import adam, clip_by_usual_norm
 from lantm.training.runs import zoo_names
-from lantm.training.trainer import MANY_THREADS, NonFiniteError, Trainer, finish
+from lantm.training.train import MANY_THREADS, finish
+from lantm.training.trainer import NonFiniteError, Trainer
 from lantm.training.updates import (
     add_noise,
     initial_machine,

@@ -14,6 +14,7 @@ import pytest
 
 import lantm
 from lantm.tasks import Copy
+from lantm.training import train as testing
 from lantm.training import trainer as training
 
 
@@ -105,7 +106,7 @@ DEATHS = {
     "after an update that nobody knows of": (training.Trainer, "log", lambda _, done: done == 10),
     "amid a validation": (training, "evaluate_batches", lambda *_: True),
     "while a checkpoint is written": (os, "replace", lambda _, to: to.name == "000015.safetensors"),
-    "at the end, before the test": (training, "evaluate", lambda *_: True),
+    "at the end, before the test": (testing, "evaluate", lambda *_: True),
 }
 """Phases in which a run is killed: when this function is about to be called with such arguments."""
 

@@ -66,7 +66,7 @@ from lantm.training.evaluation import Evaluation, evaluate_batches
 from lantm.training.lengths import LengthScore, evaluate_lengths
 from lantm.training.optimiser import rmsprop
 from lantm.training.runs import Run, Score, evaluate
-from lantm.training.trainer import train
+from lantm.training.train import train
 from lantm.unrolling.scan import unroll_scan, unroll_traced
 
 __version__: str

@@ -25,7 +25,7 @@ from lantm.studies.sweep.schedule import Rates, Sweep, last_row
 from lantm.training.config import TrainConfig
 from lantm.training.evaluation import percent
 from lantm.training.runs import Run, zoo_names
-from lantm.training.trainer import require_trainable
+from lantm.training.train import require_trainable
 
 SHARES = ("coarse", "validation_coarse")
 

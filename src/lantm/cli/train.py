@@ -22,7 +22,8 @@ from lantm.tasks import TASKS
 from lantm.training.config import RECIPES, TrainConfig, configure
 from lantm.training.evaluation import percent
 from lantm.training.runs import ZOO, Run
-from lantm.training.trainer import NonFiniteError, Progress, finish, require_trainable
+from lantm.training.train import finish, require_trainable
+from lantm.training.trainer import NonFiniteError, Progress
 
 SCORED = {"look_coarse": "1x", "validation_coarse": "2x"}
 """The scores that a row of the metrics can have, with the sizes that they are for."""

@@ -1,8 +1,7 @@
-"""Training: from a config to a run with a trained machine."""
+"""A run in progress: updates, validations, starts, and when it ends."""
 
 import dataclasses
 import json
-import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -16,25 +15,19 @@ import jax.numpy as jnp
 import numpy as np
 from filelock import FileLock
 
-from lantm.errors import require_positive
 from lantm.interrupts import deferred_signals
-from lantm.machines.models import build_machine
 from lantm.machines.seq2seq import SequenceModel
-from lantm.processes import computing_threads, prefer_one_thread, require_memory
 from lantm.tasks import TASKS
-from lantm.tasks.streams import evaluation_batches, far_multiples, require_room, usual_examples
+from lantm.tasks.streams import evaluation_batches
 from lantm.training.checkpoints import (
-    load_tree,
-    named_arrays,
-    read_metadata,
     save_tree,
     write_atomically,
 )
-from lantm.training.config import TrainConfig
 from lantm.training.evaluation import Evaluation, evaluate_batches
-from lantm.training.feed import Feed, open_stream
+from lantm.training.feed import Feed
+from lantm.training.journal import Journal, remove_leftovers
 from lantm.training.optimiser import without_momentum
-from lantm.training.runs import METRICS_FILE, Run, Score, evaluate, metrics_lines, parse_row
+from lantm.training.runs import METRICS_FILE, Run, metrics_lines
 from lantm.training.search import Helpers, search
 from lantm.training.starts import (
     LOOK_EXAMPLES,
@@ -66,13 +59,7 @@ from lantm.training.updates import (
 )
 
 LOG_EVERY = 100
-KEPT_CHECKPOINTS = 2
 LOGGED_STEERING = ("mean", "share", "noise", "rate")
-COPIES = 4
-"""Numbers for each parameter: itself, its average, its gradient and its moment."""
-SIZES = ("hidden_size", "embedding_size", "memory_width", "key_size", "layers", "blocks")
-"""The settings of a model that decide how much memory it needs."""
-MANY_THREADS = "computing with {} threads: the last digits may differ from those of one thread"
 
 
 class Progress(NamedTuple):
@@ -88,82 +75,6 @@ class Progress(NamedTuple):
 
 class NonFiniteError(ArithmeticError):
     """The loss or a parameter is not a finite number any more."""
-
-
-def train(
-    config: TrainConfig,
-    root: str | Path = "runs",
-    *,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
-    on_notice: Callable[[str], None] = print,
-    jobs: int = 1,
-) -> Run:
-    """The run of a config below `root`, trained to the end; see `finish`."""
-    prefer_one_thread()
-    require_trainable(config)
-    run = Run.create(config, root)
-    return finish(run, on_progress=on_progress, on_notice=on_notice, jobs=jobs)
-
-
-def finish(
-    run: Run,
-    *,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
-    on_notice: Callable[[str], None] = print,
-    jobs: int = 1,
-) -> Run:
-    """Train to the end, from the last checkpoint if there is one, and test the outcome.
-
-    A finished run is returned as it is; one that another process trains is refused. It computes
-    with one thread, as the program does. Where jax was in use before, or NPROC asks for more
-    threads, the last digits can differ; the result then says how many threads there were.
-
-    Of several starts as many as `jobs` are trained at once, in processes that are started for
-    it; what comes of the run is the same. They know the files that `load_file` has loaded, and
-    nothing else that was added to the registries.
-    """
-    require_positive(jobs=jobs)
-    if not run.is_finished:
-        prefer_one_thread()
-        with run.held():
-            run.write_json("result.json", train_and_test(run, on_progress, on_notice, jobs))
-    return run
-
-
-def train_and_test(
-    run: Run,
-    on_progress: Callable[[Progress], None],
-    on_notice: Callable[[str], None],
-    jobs: int = 1,
-) -> dict[str, Any]:
-    """The result of a run; an error of numbers is recorded before it is raised."""
-    trainer = Trainer(run, on_notice)
-    threads = computing_threads() or 1
-    if threads > 1:
-        on_notice(MANY_THREADS.format(threads))
-    if threads > 1 or jax.default_backend() != "cpu":
-        jobs = 1  # others would compute with one thread, or would want the same device
-    try:
-        trainer.choose_start(on_progress, jobs)
-        trainer.run_to(run.config.batches, on_progress)
-    except NonFiniteError as error:
-        run.write_json("result.json", {"status": "failed", "error": str(error)})
-        raise
-    seconds = round(trainer.seconds, 1)
-    scores = [score.to_dict() for score in final_scores(run)]
-    for row in scores:
-        del row["by_length"]
-    many = {"threads": threads} if threads > 1 else {}
-    return {"status": "finished", "seconds": seconds, **many, **trainer.ending, "test": scores}
-
-
-def final_scores(run: Run) -> list[Score]:
-    """The scores at the end, also far beyond the training size if that is asked for."""
-    most = run.config.test_examples
-    scores = evaluate(run, examples=most)
-    for multiple in far_multiples(run.task) if run.config.test_far else ():
-        scores += evaluate(run, multiple, examples=usual_examples(run.task, multiple, most))
-    return scores
 
 
 class Trainer:
@@ -184,21 +95,34 @@ class Trainer:
             self.task, "validation", 2, self.config.validation_examples
         )
         self.begun = time.monotonic()
-        self.folder = run.path / "checkpoints"
-        """Where checkpoints are: those of starts, before one is chosen, have their own."""
+        self.is_choosing = False
+        """Whether it is still to be seen which start goes on."""
         if not beside:
             self.open_run()
 
     def open_run(self) -> None:
         """The state of the run, as far as it was trained."""
-        self.folder.mkdir(exist_ok=True)
-        remove_leftovers(self.folder)
+        self.keep_run()
         remove_leftovers(self.run.path / "weights")
-        if not any(self.folder.iterdir()):
+        if not any(self.journal.folder.iterdir()):
             self.require_no_progress()
-        self.state = self.restore(self.fresh())
+        self.restore(self.fresh())
         if self.config.starts == 1 or int(self.state.batch):
-            self.restore_metrics()
+            self.cut_metrics()
+
+    def keep_run(self) -> None:
+        """What is trained from now on is the run."""
+        path = self.run.path
+        self.journal = Journal(path / "checkpoints", path, self.run.digest, self.on_notice)
+        self.is_choosing = False
+
+    def restore(self, fresh: TrainingState) -> None:
+        """The state and the seconds of the last checkpoint, if there is one."""
+        self.state, seconds = self.journal.restore(fresh)
+        self.begun = min(self.begun, time.monotonic() - seconds)
+
+    def cut_metrics(self) -> None:
+        self.journal.cut(int(self.state.batch), self.numbered.get("start"))
 
     def fresh(self, start: int = 0) -> TrainingState:
         """Before the first update."""
@@ -282,7 +206,7 @@ class Trainer:
         chosen = best_start(outcomes)
         self.open_start(chosen)
         self.on_notice(f"going on with start {chosen}")
-        self.folder = self.run.path / "checkpoints"
+        self.keep_run()
         row = self.numbered | {"batch": int(self.state.batch)} | self.check(int(self.state.batch))
         lines = [line for number in outcomes for line in metrics_lines(self.start_folder(number))]
         text = "".join(line + "\n" for line in [*lines, json.dumps(row)])
@@ -324,16 +248,11 @@ class Trainer:
 
     def open_start(self, number: int) -> None:
         """The state of a start, as far as it was trained."""
-        self.folder = self.start_folder(number)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(self.folder)
-        self.state = self.restore(self.fresh(number))
-        self.restore_metrics()
-
-    @property
-    def is_choosing(self) -> bool:
-        """Whether it is still to be seen which start goes on."""
-        return self.folder.name != "checkpoints"
+        folder = self.start_folder(number)
+        self.journal = Journal(folder, folder, self.run.digest, self.on_notice)
+        self.is_choosing = True
+        self.restore(self.fresh(number))
+        self.cut_metrics()
 
     @property
     def has_grown(self) -> bool:
@@ -418,8 +337,7 @@ class Trainer:
             row |= self.look()
         if self.is_validated(done):
             row |= self.check(done)
-        with self.metrics_file.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        self.journal.add(row)
         return row
 
     def look(self) -> dict[str, float]:
@@ -494,26 +412,9 @@ class Trainer:
             raise NonFiniteError(f"a parameter was not finite any more after batch {done}")
 
     def save(self) -> None:
-        """A checkpoint to resume from; the oldest ones go."""
+        """A checkpoint to resume from."""
         self.require_finite()
-        done = int(self.state.batch)
-        said = {"config": self.run.digest, "seconds": f"{self.seconds:.1f}"}
-        save_tree(self.folder / f"{done:06d}.safetensors", self.state, said)
-        for old in sorted(self.folder.glob("*.safetensors"), key=by_number)[:-KEPT_CHECKPOINTS]:
-            old.unlink()
-
-    def restore(self, fresh: TrainingState) -> TrainingState:
-        """The newest checkpoint of the folder that is whole and of this config."""
-        for path in sorted(self.folder.glob("*.safetensors"), key=by_number, reverse=True):
-            try:
-                state = load_tree(path, fresh, {"config": self.run.digest})
-                seconds = float(read_metadata(path).get("seconds", 0))
-                self.begun = min(self.begun, time.monotonic() - seconds)
-                return state
-            except ValueError as error:
-                self.on_notice(f"stepping over a checkpoint: {error}")
-                path.rename(path.with_suffix(".bad"))
-        return fresh
+        self.journal.save(self.state, self.seconds)
 
     def require_no_progress(self) -> None:
         """There are no checkpoints. The metrics may not show that there were: to begin again
@@ -525,46 +426,3 @@ class Trainer:
                 f"{self.run.path} has no checkpoint to go on from, though its metrics go to batch "
                 f"{rows[-1]['batch']}; to train it anew, remove them or choose another folder"
             )
-
-    @property
-    def metrics_file(self) -> Path:
-        """Each start has its own, until one is chosen."""
-        return (self.folder if self.is_choosing else self.run.path) / METRICS_FILE
-
-    def restore_metrics(self) -> None:
-        """Keep the rows up to the state, and those of other starts; later ones will come again."""
-        file = self.metrics_file
-        lines = metrics_lines(file.parent)
-        bad = sum(parse_row(line) is None for line in lines[:-1])  # a crash may cut off the last
-        if bad:
-            self.on_notice(f"{file}: leaving out what is damaged, lines of {len(lines)}: {bad}")
-        batch, own = int(self.state.batch), self.numbered.get("start")
-        known = [row for row in map(parse_row, lines) if row is not None]
-        rows = [row for row in known if row["batch"] <= batch or row.get("start") != own]
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        write_atomically(file, text.encode())
-
-
-def remove_leftovers(folder: Path) -> None:
-    """Of a process that was killed."""
-    for leftover in folder.glob("*.safetensors?*"):
-        leftover.unlink()
-
-
-def by_number(path: Path) -> tuple[int, str]:
-    """The order of checkpoints, also where numbers outgrow their six digits."""
-    return len(path.stem), path.stem
-
-
-def require_trainable(config: TrainConfig) -> None:
-    """The data can be read, and the machine and its problems fit into memory."""
-    open_stream(config)
-    task = TASKS[config.task]
-    require_room(task, 2, max(config.validation_examples, config.test_examples))
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    machine = eqx.filter_eval_shape(build_machine, config.model, task.vocabulary, key=key)
-    numbers = sum(math.prod(leaf.shape) for leaf in named_arrays(machine).values())
-    sizes = [name for name in SIZES if getattr(config.model, name, None)]
-    largest = max(sizes, key=lambda name: getattr(config.model, name))
-    what = f"{largest} {getattr(config.model, largest)}"
-    require_memory(what, COPIES * numbers * jnp.zeros(0).dtype.itemsize)

@@ -31,7 +31,8 @@ from lantm.studies.benchmark.cases import Case
 from lantm.tasks.streams import pad
 from lantm.training.config import configure
 from lantm.training.optimiser import rmsprop
-from lantm.training.trainer import Progress, train
+from lantm.training.train import train
+from lantm.training.trainer import Progress
 from lantm.unrolling.scan import unroll_scan
 
 RATE, CLIP = 0.01, 1.0

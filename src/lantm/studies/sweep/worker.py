@@ -13,7 +13,7 @@ import traceback
 from lantm.extensions import describe, load_file
 from lantm.interrupts import Stopped, watch_signals
 from lantm.training.runs import BusyError, Run
-from lantm.training.trainer import finish
+from lantm.training.train import finish
 
 LONGEST_ERROR = 300
 ERROR_FILE = "error.log"
