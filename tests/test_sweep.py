@@ -25,6 +25,7 @@ from lantm.studies.sweep.grids import (
     GRIDS,
     PAPER_MODELS,
     PAPER_TASKS,
+    PEER_TRAINING,
     find_grid,
     paper_settings,
     parse_settings,
@@ -160,6 +161,8 @@ def test_the_guide_says_how_many_runs_a_grid_has():
     assert set(told) == set(GRIDS)
     every = {name: grid._replace(select=lambda runs, _: runs) for name, grid in GRIDS.items()}
     small = {name: len(grid.configs()) for name, grid in every.items() if name != "paper"}
+    for name in ("peers_again", "chomsky_again"):  # one setting of each place
+        small[name] = len({(c.task, c.model.model, c.seed) for c in every[name].configs()})
     assert small == {name: int(told[name]) for name in small}
 
 
@@ -186,8 +189,8 @@ def test_a_grid_may_try_another_recipe_than_its_own():
     grid = GRIDS["peers"]._replace(tasks=["copy"], models=["lantm"], seeds=[1])
     *tried, ours = grid.configs({"validate_every": 250})
     assert ours == lantm.configure("default", test_far=True, validate_every=250)
-    adam = {"optimiser": "adam", "decay_delay": None, "test_far": True, "validate_every": 250}
-    assert tried == [lantm.configure("plain", lr=lr, **adam) for lr in (0.001, 0.003, 0.01)]
+    training = PEER_TRAINING | {"validate_every": 250}
+    assert tried == [lantm.configure("plain", lr=lr, **training) for lr in (0.001, 0.003, 0.01)]
 
 
 def test_more_seeds_where_the_first_is_behind():

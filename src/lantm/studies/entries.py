@@ -76,6 +76,11 @@ class Result:
         return re.sub(r" --seed \d+", "", self.command)
 
     @property
+    def promise(self) -> tuple[float, float]:
+        """What selects its settings; of a run that failed nothing is right."""
+        return (0.0, 0.0) if self.error is not None else self.validation
+
+    @property
     def twice(self) -> Scores | None:
         return self.accuracy.get(2)
 

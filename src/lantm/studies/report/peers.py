@@ -12,8 +12,9 @@ from lantm.training.evaluation import percent
 
 MULTIPLES = (1, 2, 4, 10)
 SELECTION = (
-    "Of the settings that were tried, those with the best accuracy on validation problems (twice "
-    "the training size, coarse before fine, the mean of all seeds) are shown, with all their seeds."
+    "Of the settings that were tried, those are shown, with all their seeds, whose run with the "
+    "first seed has the best accuracy on validation problems (twice the training size, coarse "
+    "before fine)."
 )
 
 
@@ -75,11 +76,10 @@ def entries(results: Iterable[Result]) -> list[Entry]:
 
 
 def select(tried: Mapping[str, Sequence[Result]]) -> Sequence[Result]:
-    """The runs of the best settings; a run that failed counts as one with nothing right."""
+    """The runs of the settings that are best with the first seed; others may have no more."""
 
-    def score(runs: Sequence[Result]) -> tuple[float, ...]:
-        scores = [(0.0, 0.0) if run.error is not None else run.validation for run in runs]
-        return tuple(map(fmean, zip(*scores, strict=True)))
+    def score(runs: Sequence[Result]) -> tuple[float, float]:
+        return min(runs, key=lambda run: run.seed).promise
 
     return max(tried.values(), key=score)
 
