@@ -3,11 +3,13 @@
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from lantm.spaces import CATALOGUE
 from lantm.studies.entries import EMPTY, SOLVED, Result, count
 from lantm.studies.report.counts import middle
 from lantm.studies.report.table import CHECKPOINT, Table
 from lantm.studies.report.tables import NOT_RUN
 from lantm.studies.sweep.grids import HARD_TASKS, Settings, ablation_settings
+from lantm.tasks import TASKS
 from lantm.training.config import configure, option
 
 ENTRIES = (
@@ -55,9 +57,10 @@ def change(base: Settings, settings: Settings) -> str:
 
 
 def spaces_table(results: Sequence[Result], checkpoint: str) -> Table:
-    """A line for each key space."""
-    tasks = list(dict.fromkeys(result.cell.task for result in results))
-    spaces = list(dict.fromkeys(map(space_of, results)))
+    """A line for each key space, in the order of the catalogue; those of users come last."""
+    found = set(map(space_of, results))
+    spaces = [name for name in CATALOGUE if name in found] + sorted(found - set(CATALOGUE))
+    tasks = [task for task in TASKS if any(result.cell.task == task for result in results)]
     caption = f"The default recipe in each key space. {ENTRIES} {CHECKPOINT[checkpoint]} {NOT_RUN}"
     rows = crossed(results, space_of, spaces, tasks)
     return Table("Key spaces", caption, ["space", *tasks], rows, labels=1)
