@@ -62,7 +62,7 @@ def plane(tiny, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def sphere(tiny, tmp_path_factory):
-    return untrained(tiny(model="slantm"), tmp_path_factory.mktemp("sphere"))
+    return untrained(tiny(model="slantm", space="bounded_sphere"), tmp_path_factory.mktemp("sphere"))
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,8 @@ def test_page_says_what_the_trace_says(both, plane, sphere):
         assert told["examples"][1]["input"] == ["^", *map(str, inputs[1, 1:].tolist())]
         assert told["examples"][1]["answer"] == [*map(str, answers[1, :-1].tolist()), "$"]
         found = told["traces"][-1][1]
-        assert found["view"] == {"lantm": "plane", "slantm": "sphere"}[told["model"]]
+        view = {"lantm": "plane", "slantm in bounded_sphere": "sphere"}[told["model"]]
+        assert found["view"] == view
         assert found["axes"] == [f"coordinate {i + 1}" for i in range(len(found["memories"][0]))]
         np.testing.assert_allclose(found["memories"][1:], trace.encode.write.key[1], atol=1e-4)
         (read,) = found["reads"]

@@ -80,10 +80,11 @@ def describe_run(run: Run, problems: Batch, checkpoints: int) -> dict[str, Any]:
     """A run's machines, one for each checkpoint, on the same problems."""
     names = checkpoint_names(run, checkpoints)
     machines = [run.machine(name) for name in names]
+    model, space = run.config.model.model, run.config.model.space
     return {
         "name": ZOO + run.path.name if run.path.parent == ZOO_FOLDER else run.path.name,
         "task": run.task.name,
-        "model": run.config.model.model,
+        "model": f"{model} in {space}" if space else model,
         "initial": machines[0].initial_memories,
         "examples": [
             {"input": symbols(run.task, problem), "answer": symbols(run.task, answer)}
