@@ -62,7 +62,9 @@ def plane(tiny, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def sphere(tiny, tmp_path_factory):
-    return untrained(tiny(model="slantm", space="bounded_sphere"), tmp_path_factory.mktemp("sphere"))
+    return untrained(
+        tiny(model="slantm", space="bounded_sphere"), tmp_path_factory.mktemp("sphere")
+    )
 
 
 @pytest.fixture(scope="module")
