@@ -95,8 +95,6 @@ class Trainer:
             self.task, "validation", 2, self.config.validation_examples
         )
         self.begun = time.monotonic()
-        self.is_choosing = False
-        """Whether it is still to be seen which start goes on."""
         if not beside:
             self.open_run()
 
@@ -114,7 +112,6 @@ class Trainer:
         """What is trained from now on is the run."""
         path = self.run.path
         self.journal = Journal(path / "checkpoints", path, self.run.digest, self.on_notice)
-        self.is_choosing = False
 
     def restore(self, fresh: TrainingState) -> None:
         """The state and the seconds of the last checkpoint, if there is one."""
@@ -250,9 +247,13 @@ class Trainer:
         """The state of a start, as far as it was trained."""
         folder = self.start_folder(number)
         self.journal = Journal(folder, folder, self.run.digest, self.on_notice)
-        self.is_choosing = True
         self.restore(self.fresh(number))
         self.cut_metrics()
+
+    @property
+    def is_choosing(self) -> bool:
+        """Whether it is still to be seen which start goes on."""
+        return self.journal.metrics.parent != self.run.path
 
     @property
     def has_grown(self) -> bool:

@@ -9,7 +9,6 @@ from lantm.studies.report.counts import middle
 from lantm.studies.report.table import CHECKPOINT, Table
 from lantm.studies.report.tables import NOT_RUN
 from lantm.studies.sweep.grids import HARD_TASKS, Settings, ablation_settings
-from lantm.tasks import TASKS
 from lantm.training.config import configure, option
 
 ENTRIES = (
@@ -60,7 +59,7 @@ def spaces_table(results: Sequence[Result], checkpoint: str) -> Table:
     """A line for each key space, in the order of the catalogue; those of users come last."""
     found = set(map(space_of, results))
     spaces = [name for name in CATALOGUE if name in found] + sorted(found - set(CATALOGUE))
-    tasks = [task for task in TASKS if any(result.cell.task == task for result in results)]
+    tasks = list(dict.fromkeys(result.cell.task for result in results))
     caption = f"The default recipe in each key space. {ENTRIES} {CHECKPOINT[checkpoint]} {NOT_RUN}"
     rows = crossed(results, space_of, spaces, tasks)
     return Table("Key spaces", caption, ["space", *tasks], rows, labels=1)

@@ -141,8 +141,12 @@ SUITE = tuple(name for name, task in TASKS.items() if isinstance(task, ChomskyTa
 
 
 PEER_TRAINING: Settings = {
-    **{"optimiser": "adam", "decay_delay": None, "batches": 5000},
-    **{"validate_from": 500, "solved": 0.99, "test_far": True},
+    "optimiser": "adam",
+    "decay_delay": None,
+    "batches": 5000,
+    "validate_from": 500,
+    "solved": 0.99,
+    "test_far": True,
 }
 """The same budget for all of them; a run ends early where there is nothing left to learn."""
 
