@@ -10,15 +10,22 @@ import pytest
 from lantm.processes import SINGLE, cache_folder, cores, one_core, own_gpu
 
 FAULTS = """
-import resource, numpy as np
+import resource, threading, numpy as np
 {first}
+def allocate():
+    [np.full(2**17, 1.0) for _ in range(16)]
+    np.full(2**24, 1.0)
+def allocate_elsewhere():
+    thread = threading.Thread(target=allocate)
+    thread.start()
+    thread.join()
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(3):
-    [np.full(2**17, 1.0) for _ in range(16)]
+    allocate_elsewhere()
 before = faults()
 for _ in range(20):
-    [np.full(2**17, 1.0) for _ in range(16)]
+    allocate_elsewhere()
 print((faults() - before) / 20)
 """
 KEEP = "from lantm.processes import keep_memory; keep_memory()"
@@ -29,7 +36,9 @@ KEEP = "from lantm.processes import keep_memory; keep_memory()"
     ("first", "env", "kept"), [("", {}, False), (KEEP, {}, True), ("", SINGLE, True)]
 )
 def test_freed_memory_is_kept(first, env, kept):
-    """Sixteen times a megabyte freed and asked for again: no page has to be fetched."""
+    """Sixteen times a megabyte and once 128, freed and asked for again by another thread: no page
+    has to be fetched, but for some of the thread's own.
+    """
     plain = {name: text for name, text in os.environ.items() if not name.startswith("MALLOC_")}
     found = subprocess.run(  # noqa: S603
         [sys.executable, "-c", FAULTS.format(first=first)],
@@ -38,7 +47,7 @@ def test_freed_memory_is_kept(first, env, kept):
         text=True,
         check=True,
     )
-    assert (float(found.stdout) < 10) == kept
+    assert (float(found.stdout) < 100) == kept
 
 
 PRODUCT = """

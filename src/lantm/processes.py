@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-KEEPING = {"MMAP_THRESHOLD": (-3, 32 << 20), "TRIM_THRESHOLD": (-1, 1 << 30)}
+KEEPING = {
+    "MALLOC_MMAP_MAX_": (-4, 0),
+    "MALLOC_ARENA_MAX": (-8, 1),
+    "MALLOC_TRIM_THRESHOLD_": (-1, 2**31 - 1),
+}
 """Settings of glibc's allocator, with the numbers that `mallopt` knows them by: freed memory is
-kept, instead of thousands of pages that the system has to clear for every training step."""
+kept, instead of thousands of pages that the system has to clear for every training step. It comes
+from one heap, which all threads share and which has no largest piece, and never from `mmap`."""
 
 ONE_THREAD = {"NPROC": "1"}
 """The environment in which XLA adds in the same order whatever the number of cores."""
@@ -19,7 +24,7 @@ SINGLE = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
-    **{f"MALLOC_{name}_": str(size) for name, (_, size) in KEEPING.items()},
+    **{name: str(value) for name, (_, value) in KEEPING.items()},
 }
 """The environment of a process with one thread, which keeps its memory."""
 
@@ -72,8 +77,8 @@ def keep_memory() -> None:
     """Keep freed memory in this process, where the C library can do that."""
     set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if set_option is not None:
-        for number, size in KEEPING.values():
-            set_option(number, size)
+        for number, value in KEEPING.values():
+            set_option(number, value)
 
 
 def require_memory(what: str, needed: int) -> None:
