@@ -94,8 +94,18 @@ class Access(eqx.Module):
         movement, read, write = self.move(command, heads)
         weights = self.normalise(self.weigh(movement, slots))
         heads = self.settle(movement, weights, slots)
-        wrote = write._replace(key=self.write_keys(movement))
-        return Addressing(heads, weights, read, wrote)
+        write = write._replace(key=self.write_keys(movement))
+        return Addressing(heads, weights, *map(self.with_velocities, (read, write)))
+
+    def with_velocities(self, trace: HeadTrace) -> HeadTrace:
+        """Not told by `move`, which is in the loop: a logarithm can be longer than all the rest."""
+        if trace.action is None:
+            return trace
+        return trace._replace(velocity=self.velocities(trace.action))
+
+    def velocities(self, actions: Any) -> Float[Array, "heads algebra_size"] | None:
+        """log a of each head, where there is such a thing."""
+        return None
 
     def normalise(self, masses: Masses) -> Float[Array, "reads slots"]:
         """The weights of each reading."""

@@ -107,7 +107,7 @@ class Head(eqx.Module):
         g = self.gate(gate[0])
         share = decided(g) if self.homing else g
         key = space.act(a, space.mix(share, self.goal(space, candidate), state.key))
-        trace = HeadTrace(key, g, a, space.log(a), r)
+        trace = HeadTrace(key, g, a, action_gate=r)
         return HeadState(key, a if self.action_gate else None), trace
 
     @property
@@ -310,26 +310,39 @@ class LieAccess(Access):
         return jnp.stack([head.key for head in movement.heads.writes])
 
     def weigh(self, movement: LieMovement, slots: Slots) -> Masses:
-        seen = [self.seen_by(number, slots) for number in range(self.read_heads)]
+        heads, raw = movement.heads.reads, jnp.stack(movement.raw)
         if movement.ways is None:
-            heads = zip(movement.heads.reads, movement.raw, seen, strict=True)
-            return jnp.stack([self.masses_at(head.key, raw, own) for head, raw, own in heads])
-        weights = []
-        for (gate, *places), raw, own in zip(movement.ways, movement.raw, seen, strict=True):
-            jumped, walked = self.normalise(
-                jnp.stack([self.masses_at(place, raw, own) for place in places])
-            )
-            weights.append(gate * jumped + (1 - gate) * walked)
-        return jnp.stack(weights)
+            return self.masses_from(jnp.stack([head.key for head in heads]), raw, slots)
+        gates, jumped, walked = (jnp.stack(part) for part in zip(*movement.ways, strict=True))
+        places = jnp.concatenate([jumped, walked])
+        masses = self.masses_from(places, jnp.concatenate([raw, raw]), slots)
+        jumped, walked = jnp.split(self.normalise(masses), 2)
+        return gates[:, None] * jumped + (1 - gates[:, None]) * walked
 
-    def seen_by(self, number: int, slots: Slots) -> Slots:
-        """What the memory of a read head holds: the slots lie in the order of writing."""
+    def masses_from(
+        self,
+        places: Float[Array, "places key_size"],
+        raw: Float[Array, "places raw_size"],
+        slots: Slots,
+    ) -> Float[Array, "places slots"]:
+        """What the read heads see from these places, one or several for each in turn: all at once,
+        since a step is many small operations and each of them takes time.
+        """
         if self.memories == 1:
-            return slots
+            return jax.vmap(self.masses_at, (0, 0, None))(places, raw, slots)
+
+        def masses(place: Key, raw: Float[Array, " raw_size"], valid: Array) -> Array:
+            return self.masses_at(place, raw, slots._replace(valid=valid))
+
+        own = self.own_slots(slots)[jnp.arange(len(places)) % self.memories]
+        return jax.vmap(masses)(places, raw, own)
+
+    def own_slots(self, slots: Slots) -> Bool[Array, "memories slots"]:
+        """What each memory holds: the slots lie in the order of writing."""
         slot = jnp.arange(len(slots.strengths))
         head = (slot - self.memories) % self.write_heads
         memory = jnp.where(self.initial(slots), slot, head % self.memories)
-        return slots._replace(valid=slots.valid & (memory == number % self.memories))
+        return slots.valid[None] & (memory[None] == jnp.arange(self.memories)[:, None])
 
     def masses_at(
         self, key: Key, raw: Float[Array, " raw_size"], slots: Slots
@@ -357,14 +370,20 @@ class LieAccess(Access):
         cubes = self.normalise(jax.lax.stop_gradient(weights) ** 3)
         if self.blank is not None:
             cubes = jnp.where(self.initial(slots)[None], 0.0, cubes)
-        reads = []
-        for raw, cube, state in zip(self.anchors, cubes, heads.reads, strict=True):
-            mean = cube @ slots.keys
-            if self.blank is not None:  # it is wherever the head is
-                mean = mean + (1 - jnp.sum(cube)) * state.key
-            goal = self.space.project(mean)
-            reads.append(state._replace(key=self.space.mix(jax.nn.sigmoid(raw), goal, state.key)))
-        return LieHeads(tuple(reads), heads.writes)
+        keys = jnp.stack([head.key for head in heads.reads])
+        means = cubes @ slots.keys
+        if self.blank is not None:  # it is wherever the head is
+            means = means + (1 - jnp.sum(cubes, axis=1, keepdims=True)) * keys
+
+        def to_anchor(raw: AnyScalar, mean: Key, key: Key) -> Key:
+            return self.space.mix(jax.nn.sigmoid(raw), self.space.project(mean), key)
+
+        settled = jax.vmap(to_anchor)(jnp.stack(self.anchors), means, keys)
+        reads = zip(heads.reads, settled, strict=True)
+        return LieHeads(tuple(state._replace(key=key) for state, key in reads), heads.writes)
+
+    def velocities(self, actions: Action) -> Float[Array, "heads algebra_size"]:
+        return jax.vmap(self.space.log)(actions)
 
     def chart(self, keys: np.ndarray) -> Chart:
         return self.space.chart(keys)
