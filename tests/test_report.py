@@ -223,6 +223,32 @@ def test_an_ingredient_that_was_taken_away_has_a_line():
     assert len(table.rows) == 17
 
 
+def test_settings_of_the_whole_grid_have_a_line_with_every_seed():
+    def found(digest, coarse, **more):
+        settings = {"task": "double", "model": "lantm_s", "lr": 0.02, "init": "uniform"} | more
+        command = configure("paper", **settings).command
+        return row(digest, coarse, **settings) | {"command": command}
+
+    rows = [found("a", 0.5, seed=3), found("b", 1.0, seed=1), found("c", 0.2, clip=1.0)]
+    table = TABLES["lantm_s"](parse(rows), "best")
+    assert table.header == ["setting", "double", "bigram_flip"]
+    assert len(table.rows) == 12
+    assert [line for line in table.rows if set(line[1:]) != {EMPTY}] == [
+        ["--decay-delay 300 --init uniform --lr 0.02", "100, 50.00", EMPTY]
+    ]
+
+
+def test_models_that_our_recipe_makes_one_machine_refer_to_each_other():
+    rows = [told_row("a", 1.0, task="copy", model="slantm")]
+    table = TABLES["main"](parse(rows), "best")
+    column = table.header.index("our recipe")
+    found = {tuple(line[:3]): line[column] for line in table.rows if line[column] != EMPTY}
+    assert found == {
+        ("copy", "small", "slantm"): "100 (1 of 1)",
+        ("copy", "small", "slantm_s"): "as slantm",
+    }
+
+
 def test_a_space_has_a_line():
     rows = [
         told_row("a", 1.0, task="copy", space="plane"),

@@ -88,6 +88,24 @@ def default_axes(model: str) -> dict[str, list[Any]]:
     return {name: [v] for name, v in fitting(RECIPES["default"], {"model": model}).items()}
 
 
+def equal_in_our_recipe(model: str) -> str:
+    """The first model that is the same machine under the default recipe, which has a weighting of
+    its own in place of that in a model's name.
+
+    >>> equal_in_our_recipe("slantm_s"), equal_in_our_recipe("ram_tape")
+    ('slantm', 'ram_tape')
+    """
+
+    def parts(name: str) -> dict[str, Any]:
+        design = MODELS[name]
+        own = {key: value for key, value in RECIPES["default"].items() if key in design.takes}
+        return {**design.stands_for, **own}
+
+    weighted = [name for name in PAPER_MODELS if "weighting" in MODELS[name].takes]
+    same = (name for name in weighted if model in weighted and parts(name) == parts(model))
+    return next(same, model)
+
+
 def differing(settings: Mapping[str, Any], axes: Mapping[str, list[Any]]) -> set[str]:
     """The settings that are none of what a grid has, or of which it says nothing and that are not
     neutral.

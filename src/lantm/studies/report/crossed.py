@@ -1,4 +1,6 @@
-"""Tables that cross settings with tasks: the recipe without each ingredient, and in each space."""
+"""Tables that cross settings with tasks: the recipe without each ingredient and in each space, and
+the paper's whole grid for one model.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -8,14 +10,22 @@ from lantm.studies.entries import EMPTY, SOLVED, Result, count
 from lantm.studies.report.counts import middle
 from lantm.studies.report.table import CHECKPOINT, Table
 from lantm.studies.report.tables import NOT_RUN
-from lantm.studies.sweep.grids import HARD_TASKS, Settings, ablation_settings
+from lantm.studies.sweep.grids import GRIDS, HARD_TASKS, Settings, ablation_settings
 from lantm.training.config import configure, option
+from lantm.training.evaluation import percent
+from lantm.training.kinds import paper_axes
 
 ENTRIES = (
     f"Entries: runs with at least {SOLVED:.0%} of the answers right on test problems of twice the "
     "training size, of all runs; then the medians of that percentage at the training size and at "
     "twice that."
 )
+
+
+def rate(runs: Sequence[Result]) -> str:
+    """How many succeeded, and the medians at once and twice the training size."""
+    shares = [[float(r.accuracy[m].coarse) for r in runs if m in r.accuracy] for m in (1, 2)]
+    return f"{count(runs)}: {' / '.join(map(middle, shares))}"
 
 
 def ablations_table(results: Sequence[Result], checkpoint: str) -> Table:
@@ -69,22 +79,47 @@ def space_of(result: Result) -> str:
     return result.space or "the model's own"
 
 
+def lantm_s_table(results: Sequence[Result], checkpoint: str) -> Table:
+    """Every setting of the paper's grid for LANTM-s on two tasks, whichever sweep trained it."""
+    grid, labels = GRIDS["lantm_s"], lantm_s_labels()
+    shown = [result for result in results if result.settings in labels]
+    caption = (
+        "LANTM-s with every setting of the paper's grid, small regime: percent of the answers "
+        "right on test problems of twice the training size, of the seeds "
+        f"{', '.join(map(str, grid.seeds))}. {CHECKPOINT[checkpoint]} {NOT_RUN}"
+    )
+    lines = list(dict.fromkeys(labels.values()))
+    rows = crossed(shown, lambda result: labels[result.settings], lines, grid.tasks, each_seed)
+    return Table("LANTM-s", caption, ["setting", *grid.tasks], rows, labels=1)
+
+
+@cache
+def lantm_s_labels() -> dict[str, str]:
+    """What the grid varies, by the command without its seed."""
+    grid = GRIDS["lantm_s"]._replace(seeds=(1,))
+    varied = paper_axes("lantm_s")
+    return {
+        config.command: " ".join(option(name, config.flat()[name]) for name in varied)
+        for config in grid.configs()
+    }
+
+
+def each_seed(runs: Sequence[Result]) -> str:
+    """What came of every seed."""
+    scores = (run.twice for run in sorted(runs, key=lambda run: run.seed))
+    return ", ".join("failed" if score is None else percent(score.coarse) for score in scores)
+
+
 def crossed(
     results: Sequence[Result],
     label_of: Callable[[Result], str],
     labels: Sequence[str],
     tasks: Sequence[str],
+    entry: Callable[[Sequence[Result]], str] = rate,
 ) -> list[list[str]]:
-    """A row for each label, an entry for each task."""
+    """A row for each label, an entry for each task where something was run."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         groups.setdefault((label_of(result), result.cell.task), []).append(result)
-    return [[label, *(entry(groups.get((label, task), [])) for task in tasks)] for label in labels]
-
-
-def entry(runs: Sequence[Result]) -> str:
-    """How many succeeded, and the medians at once and twice the training size."""
-    if not runs:
-        return EMPTY
-    shares = [[float(r.accuracy[m].coarse) for r in runs if m in r.accuracy] for m in (1, 2)]
-    return f"{count(runs)}: {' / '.join(map(middle, shares))}"
+    entries = {place: entry(runs) for place, runs in groups.items()}
+    return [[label, *(entries.get((label, task), EMPTY) for task in tasks)] for label in labels]

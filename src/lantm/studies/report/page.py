@@ -12,7 +12,7 @@ from matplotlib.text import Text
 from lantm.errors import require_one_of
 from lantm.studies.entries import Result, of_grid, parse
 from lantm.studies.report.counts import grids_table, runs_table, settings_table, success_table
-from lantm.studies.report.crossed import ablations_table, spaces_table
+from lantm.studies.report.crossed import ablations_table, lantm_s_table, spaces_table
 from lantm.studies.report.heatmap import draw_differences, draw_successes
 from lantm.studies.report.peers import lengths_table, peers_table
 from lantm.studies.report.render import markdown
@@ -30,6 +30,7 @@ TABLES: dict[str, Callable[[Sequence[Result], str], Table]] = {
     "settings": settings_table,
     "ablations": ablations_table,
     "spaces": spaces_table,
+    "lantm_s": lantm_s_table,
     "runs": runs_table,
     "peers": peers_table,
     "lengths": lengths_table,

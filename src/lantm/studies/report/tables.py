@@ -22,7 +22,7 @@ from lantm.studies.entries import (
 )
 from lantm.studies.report.table import CHECKPOINT, Table
 from lantm.tasks.streams import REGIMES
-from lantm.training.kinds import KINDS, OUR_RECIPE, OUR_TRAINING, PAPER
+from lantm.training.kinds import KINDS, OUR_RECIPE, OUR_TRAINING, PAPER, equal_in_our_recipe
 
 MEASURE = (
     "Percent of symbols (fine) and of whole answers (coarse) right on test problems of twice the "
@@ -36,7 +36,8 @@ SUCCESSES = f"Solved: runs with a coarse accuracy of at least {SOLVED:.0%} there
 SEPARATION = (
     f"The columns ours and solved have only runs with the paper's machine and training; "
     f"{OUR_TRAINING} is the paper's machine trained in another way, {OUR_RECIPE} our machine with "
-    "our training (lantm train TASK): both show coarse accuracy and solved runs."
+    "our training (lantm train TASK): both show coarse accuracy and solved runs. Our machine has "
+    "weights of its own, so that with them the models of a space are one machine (as lantm)."
 )
 NOT_RUN = f"{EMPTY} was not run."
 OURS = (OUR_TRAINING, OUR_RECIPE)
@@ -81,8 +82,15 @@ def cell_entries(results: Sequence[Result]) -> Callable[[Place], list[str]]:
     def entries(cell: Place) -> list[str]:
         told = [f"{100 * share:.0f}" for share in paper().get(cell, ())] or [EMPTY] * 2
         own = runs[PAPER].get(cell, [])
-        others = [summed(runs[kind].get(cell, [])) for kind in OURS]
-        return [*told, *shares(own), count(own), *others]
+        trained = summed(runs[OUR_TRAINING].get(cell, []))
+        return [*told, *shares(own), count(own), trained, recipe(cell)]
+
+    def recipe(cell: Place) -> str:
+        """Its own runs, else a hint at those of the model that is the same machine there."""
+        equal = cell._replace(model=equal_in_our_recipe(cell.model))
+        if cell in runs[OUR_RECIPE] or equal not in runs[OUR_RECIPE]:
+            return summed(runs[OUR_RECIPE].get(cell, []))
+        return f"as {equal.model}"
 
     return entries
 
