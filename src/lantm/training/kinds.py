@@ -97,9 +97,8 @@ def equal_in_our_recipe(model: str) -> str:
     """
 
     def parts(name: str) -> dict[str, Any]:
-        design = MODELS[name]
-        own = {key: value for key, value in RECIPES["default"].items() if key in design.takes}
-        return {**design.stands_for, **own}
+        own = fitting(RECIPES["default"], {"model": name})
+        return {**MODELS[name].stands_for, **own}
 
     weighted = [name for name in PAPER_MODELS if "weighting" in MODELS[name].takes]
     same = (name for name in weighted if model in weighted and parts(name) == parts(model))

@@ -85,8 +85,8 @@ def lantm_s_table(results: Sequence[Result], checkpoint: str) -> Table:
     shown = [result for result in results if result.settings in labels]
     caption = (
         "LANTM-s with every setting of the paper's grid, small regime: percent of the answers "
-        "right on test problems of twice the training size, of the seeds "
-        f"{', '.join(map(str, grid.seeds))}. {CHECKPOINT[checkpoint]} {NOT_RUN}"
+        "right on test problems of twice the training size, a number for each seed, in their "
+        f"order. {CHECKPOINT[checkpoint]} {NOT_RUN}"
     )
     lines = list(dict.fromkeys(labels.values()))
     rows = crossed(shown, lambda result: labels[result.settings], lines, grid.tasks, each_seed)
