@@ -11,7 +11,6 @@ from lantm.cli.options import given_options
 from lantm.training.config import RECIPES, fitting
 from lantm.training.updates import initial_machine
 
-NOISY = ("lstm", "ram", "ram_tape", "lantm", "lantm_s", "slantm", "slantm_s", "gru")
 LSTM_DRIVEN = tuple(name for name in lantm.MODELS if name not in ("gru", "transformer"))
 
 
@@ -44,7 +43,7 @@ def test_a_model_takes_all_of_the_recipe_that_it_can(model):
     config = lantm.configure(model=model)
     own = ("anchored", "blank", "blended", "homing")
     assert {getattr(config.model, name) for name in own} == {model in lantm_models()}
-    assert config.noise == (RECIPES["default"]["noise"] if model in NOISY else 0.0)
+    assert config.noise == (0.0 if model == "transformer" else RECIPES["default"]["noise"])
     assert config.slow_cells == (5 if model in LSTM_DRIVEN else 0)
     assert (config.optimiser, config.steady, config.sizes_per_batch) == ("adam", 2.0, 4)
     assert (config.growth_of, config.rate_by, config.starts) == ("turns", "performance", 8)
@@ -67,7 +66,7 @@ def test_another_controller_takes_what_it_can():
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"model": "ntm", "noise": 0.5}, "noise is only for lstm, .* got 0.5 for ntm$"),
+        ({"model": "transformer", "noise": 0.5}, "noise is only for .* got 0.5 for transformer$"),
         ({"model": "lstm", "blank": True}, "blank is only for lantm, .* got True for lstm$"),
         ({"model": "gru", "slow_cells": 5}, "slow_cells is only for lstm controllers, got 5$"),
     ],

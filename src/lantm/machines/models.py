@@ -319,7 +319,7 @@ RAM = Design(with_memory(build_random_access, gated_output=False), SIZES | {"key
 def slot_model(make: Callable[..., Cell], slots: int, *settings: str) -> Design:
     """A peer with a memory of fixed size."""
     takes = frozenset({"slots", *settings})
-    return Design(with_slots(make, *settings), SIZES | {"slots": slots}, takes, noisy=False)
+    return Design(with_slots(make, *settings), SIZES | {"slots": slots}, takes)
 
 
 WIDE = {"hidden_size": 256, "embedding_size": 128}

@@ -359,7 +359,7 @@ def configure(recipe: str = "default", **settings: Any) -> TrainConfig:
     >>> config.clip, config.model.model, config.model.read_gate_bias
     (32.0, 'slantm', 0.0)
 
-    Of a recipe only that counts which goes with the settings, as no noise with `dnc`.
+    Of a recipe only that counts which goes with the settings, as no noise with `transformer`.
     """
     require_one_of("recipe", recipe, RECIPES)
     require_one_of("model", settings.get("model", ModelConfig.model), MODELS)

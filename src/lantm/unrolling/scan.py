@@ -35,17 +35,13 @@ def unroll_scan(
     lengths: Lengths | None = None,
     *,
     write: bool = True,
-    recompute: bool = False,
 ) -> tuple[State, Outputs]:
     """The final state and every output.
 
     A sequence ends after its length: its state stays as it is and its outputs are zero from there
-    on. Without lengths all steps count. With `recompute` the way back makes each step again instead
-    of keeping what it needs of it: of a large memory, the quicker way.
+    on. Without lengths all steps count.
     """
-    return _scan(
-        cell, state, inputs, lengths, write, lambda outputs, trace: outputs, recompute=recompute
-    )
+    return _scan(cell, state, inputs, lengths, write, keep=lambda outputs, trace: outputs)
 
 
 def unroll_traced(
@@ -62,12 +58,8 @@ def _scan(
     lengths: Lengths | None,
     write: bool,
     keep: Callable[[Float[Array, "batch output_size"], Trace], Kept],
-    *,
-    recompute: bool = False,
 ) -> tuple[State, Kept]:
     step = jax.vmap(partial(cell.step, write=write))
-    if recompute:
-        step = jax.checkpoint(step)  # pyright: ignore[reportPrivateImportUsage]
 
     def body(state: State, now: tuple[Int[Array, ""], Array]) -> tuple[State, Kept]:
         time, x = now

@@ -9,15 +9,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from lantm.machines.peers.driver import States
 from lantm.machines.peers.slots import SlotCell, oneplus, sharpen, similarity
-from lantm.parts import Trace
 from lantm.parts.pieces import split
 
 
-class DNCState(NamedTuple):
-    controller: States
-    reading: Float[Array, "*batch width"]
+class DNCMemory(NamedTuple):
     reads: Float[Array, "*batch reads slots"]
     """w^r"""
     write: Float[Array, "*batch slots"]
@@ -28,7 +24,8 @@ class DNCState(NamedTuple):
     """L[i, j]: slot i was written right after j"""
     precedence: Float[Array, "*batch slots"]
     """p, where the last write went"""
-    memory: Float[Array, "*batch slots width"]
+    rows: Float[Array, "*batch slots width"]
+    """M"""
 
 
 class DNCCell(SlotCell):
@@ -52,47 +49,40 @@ class DNCCell(SlotCell):
         """Key, mask, strength, free gate, modes, sharpness of backward and forward links."""
         return self.width, self.width, 1, 1, 3, 1, 1
 
-    def init_state(self, capacity: int = 0) -> DNCState:
+    def init_memory(self, reading: Float[Array, " read_width"]) -> DNCMemory:
         """All slots free and empty."""
-        reading = self.driver.first_reading
-
-        def none(*shape: int) -> Array:
-            return jnp.zeros(shape, reading.dtype)
-
         slots = self.slots
-        return DNCState(
-            self.driver.controller.initial,
-            reading,
-            none(self.read_heads, slots),
-            *(none(slots), none(slots), none(slots, slots), none(slots)),
-            none(slots, self.width),
+        shapes = (self.read_heads, slots), (slots,), (slots,), (slots, slots), (slots,)
+        return DNCMemory(*(jnp.zeros(s, reading.dtype) for s in (*shapes, (slots, self.width))))
+
+    def work(
+        self, command: Float[Array, " command"], memory: DNCMemory, *, write: bool = True
+    ) -> tuple[DNCMemory, Float[Array, "reads width"], Float[Array, "reads slots"]]:
+        writing, *reading = split(
+            command, (sum(self.write_sizes), *(sum(self.read_sizes),) * self.read_heads)
         )
+        asked = [split(part, self.read_sizes) for part in reading]
 
-    def step(
-        self, state: DNCState, inputs: Float[Array, " input_size"], *, write: bool = True
-    ) -> tuple[DNCState, Float[Array, " output_size"], Trace]:
-        controller, hidden, command = self.driver(state.controller, inputs, state.reading)
-        heads = self.read_heads
-        writing, reading = jnp.split(command, [sum(self.write_sizes)])
-        asked = jax.vmap(lambda part: split(part, self.read_sizes))(reading.reshape(heads, -1))
-        key, mask, strength, free, modes, backward, forward = asked
-        free, modes = jax.nn.sigmoid(free[:, 0]), jax.nn.softmax(modes)
+        kept = jnp.ones_like(memory.usage)  # psi
+        for (*_, free, _, _, _), before in zip(asked, memory.reads, strict=True):
+            kept = kept * (1 - jax.nn.sigmoid(free) * before)
+        usage = (memory.usage + memory.write - memory.usage * memory.write) * kept
+        weights, rows = self._write(writing, usage, kept, memory.rows)
+        links, precedence = link(memory.links, memory.precedence, weights)
 
-        kept = jnp.prod(1 - free[:, None] * state.reads, axis=0)  # psi
-        usage = (state.usage + state.write - state.usage * state.write) * kept
-        weights, memory = self._write(writing, usage, kept, state.memory)
-        links, precedence = link(state.links, state.precedence, weights)
-
-        content = jax.vmap(by_content, in_axes=(0, 0, 0, None))(
-            key, jax.nn.sigmoid(mask), oneplus(strength[:, 0]), memory
-        )
-        before = jax.vmap(sharpen)(state.reads @ links, oneplus(backward[:, 0]))
-        after = jax.vmap(sharpen)(state.reads @ links.T, oneplus(forward[:, 0]))
-        reads = jnp.einsum("hm,mhs->hs", modes, jnp.stack([before, content, after]))
-        readings = reads @ memory
-        flat = readings.reshape(-1)
-        new = DNCState(controller, flat, reads, weights, usage, links, precedence, memory)
-        return new, self.driver.output(hidden, flat), Trace(hidden, weights=reads, reading=readings)
+        reads = []
+        for (key, mask, strength, _, modes, backward, forward), before in zip(
+            asked, memory.reads, strict=True
+        ):
+            content = by_content(key, jax.nn.sigmoid(mask), oneplus(strength[0]), rows)
+            earlier = sharpen(before @ links, oneplus(backward[0]))
+            later = sharpen(links @ before, oneplus(forward[0]))
+            share = jax.nn.softmax(modes)
+            reads.append(share[0] * earlier + share[1] * content + share[2] * later)
+        readings = jnp.stack([read @ rows for read in reads])
+        weighed = jnp.stack(reads)
+        new = DNCMemory(weighed, weights, usage, links, precedence, rows)
+        return new, readings, weighed
 
     def _write(
         self,
@@ -121,20 +111,57 @@ def by_content(
 
 
 def allocate(usage: Float[Array, " slots"]) -> Float[Array, " slots"]:
-    """a: the freest slot first, the next one as far as it is not free, and so on."""
-    order = jnp.argsort(usage)
-    used = usage[order]
-    before = jnp.concatenate([jnp.ones_like(used[:1]), jnp.cumprod(used)[:-1]])
-    return ((1 - used) * before)[jnp.argsort(order)]
+    """a: the freest slot first, the next one as far as it is not free, and so on.
+
+    (1 - u_i) times all u_j that come before u_i in order, the first one among equals. The product
+    is a sum of logarithms: to sort takes XLA several times as long.
+    """
+    place = jnp.arange(usage.size)
+    mine, other = usage[:, None], usage[None, :]
+    earlier = (other < mine) | ((other == mine) & (place[None, :] < place[:, None]))
+    logarithms = jnp.log(usage + NOTHING)
+    return (1 - usage) * jnp.exp(jnp.sum(jnp.where(earlier, logarithms[None], 0.0), axis=1))
 
 
+NOTHING = 1e-20
+"""Added to usages: so a slot that is free has a logarithm, and the product its derivative there."""
+
+
+@jax.custom_vjp
 def link(
     links: Float[Array, "slots slots"],
     precedence: Float[Array, " slots"],
     weights: Float[Array, " slots"],
 ) -> tuple[Float[Array, "slots slots"], Float[Array, " slots"]]:
-    """The order of writing after one more write."""
-    keep = 1 - weights[:, None] - weights[None, :]
-    new = keep * links + jnp.outer(weights, precedence)
-    new = jnp.where(jnp.eye(weights.size, dtype=bool), 0.0, new)
+    """The order of writing after one more write. No slot is linked to itself."""
+    written = off_diagonal(jnp.outer(weights, precedence))
+    new = (1 - weights[:, None] - weights[None]) * links + written
     return new, (1 - jnp.sum(weights)) * precedence + weights
+
+
+def _link(*given: Array) -> tuple[tuple[Array, Array], tuple[Array, ...]]:
+    return link(*given), given
+
+
+def _unlink(given: tuple[Array, ...], after: tuple[Array, Array]) -> tuple[Array, Array, Array]:
+    """By products with vectors; the sums that JAX would find take several times as long."""
+    links, precedence, weights = given
+    d_links, d_precedence = after
+    d_written, d_kept = off_diagonal(d_links), links * d_links
+    ones = jnp.ones_like(weights)
+    d_weights = (
+        *(d_written @ precedence, -(d_kept @ ones), -(ones @ d_kept)),
+        *(d_precedence, -jnp.sum(d_precedence * precedence) * ones),
+    )
+    return (
+        (1 - weights[:, None] - weights[None]) * d_links,
+        weights @ d_written + (1 - jnp.sum(weights)) * d_precedence,
+        sum(d_weights[1:], d_weights[0]),
+    )
+
+
+link.defvjp(_link, _unlink)
+
+
+def off_diagonal(matrix: Float[Array, "slots slots"]) -> Float[Array, "slots slots"]:
+    return matrix * (1 - jnp.eye(len(matrix), dtype=matrix.dtype))

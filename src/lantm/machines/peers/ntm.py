@@ -6,21 +6,18 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from lantm.machines.peers.driver import States
 from lantm.machines.peers.slots import SlotCell, oneplus, sharpen, similarity
-from lantm.parts import Trace
 from lantm.parts.pieces import split
 
 SHIFTS = 3
 """A head moves back, stays or moves on by one slot."""
 
 
-class NTMState(NamedTuple):
-    controller: States
-    reading: Float[Array, "*batch width"]
+class NTMMemory(NamedTuple):
     weights: Float[Array, "*batch heads slots"]
     """w of the read heads, then of the write head."""
-    memory: Float[Array, "*batch slots width"]
+    rows: Float[Array, "*batch slots width"]
+    """M"""
 
 
 class Address(NamedTuple):
@@ -53,30 +50,25 @@ class NTMCell(SlotCell):
         """The pieces of a head's command."""
         return self.width, 1, 1, SHIFTS, 1
 
-    def init_state(self, capacity: int = 0) -> NTMState:
+    def init_memory(self, reading: Float[Array, " read_width"]) -> NTMMemory:
         """Every head at the first slot of an empty memory."""
-        first = jax.nn.one_hot(jnp.zeros(self.read_heads + 1, int), self.slots)
-        reading = self.driver.first_reading
-        memory = jnp.zeros((self.slots, self.width), reading.dtype)
-        controller = self.driver.controller.initial
-        return NTMState(controller, reading, first.astype(reading.dtype), memory)
+        first = jax.nn.one_hot(jnp.zeros(self.read_heads + 1, int), self.slots, dtype=reading.dtype)
+        return NTMMemory(first, jnp.zeros((self.slots, self.width), reading.dtype))
 
-    def step(
-        self, state: NTMState, inputs: Float[Array, " input_size"], *, write: bool = True
-    ) -> tuple[NTMState, Float[Array, " output_size"], Trace]:
-        controller, hidden, command = self.driver(state.controller, inputs, state.reading)
-        heads = self.read_heads + 1
-        *_, erase, add = split(command, (command.size - 2 * self.width, self.width, self.width))
-        commands = command[: -2 * self.width].reshape(heads, -1)
-        weights = jax.vmap(self._address, in_axes=(0, 0, None))(
-            commands, state.weights, state.memory
+    def work(
+        self, command: Float[Array, " command"], memory: NTMMemory, *, write: bool = True
+    ) -> tuple[NTMMemory, Float[Array, "reads width"], Float[Array, "reads slots"]]:
+        *commands, erase, add = split(
+            command, ((sum(self.head_sizes),) * (self.read_heads + 1) + (self.width,) * 2)
         )
-        readings = weights[:-1] @ state.memory
-        memory = change(state.memory, weights[-1], jax.nn.sigmoid(erase), jnp.tanh(add))
-        reading = readings.reshape(-1)
-        trace = Trace(hidden, weights=weights[:-1], reading=readings)
-        output = self.driver.output(hidden, reading)
-        return NTMState(controller, reading, weights, memory), output, trace
+        weights = [
+            self._address(command, before, memory.rows)
+            for command, before in zip(commands, memory.weights, strict=True)
+        ]
+        rows = change(memory.rows, weights[-1], jax.nn.sigmoid(erase), jnp.tanh(add))
+        readings = jnp.stack([read @ memory.rows for read in weights[:-1]])
+        weights = jnp.stack(weights)
+        return NTMMemory(weights, rows), readings, weights[:-1]
 
     def _address(
         self,

@@ -1,7 +1,7 @@
 """Memories of fixed size: what the recurrent peers share."""
 
 import abc
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,13 +10,27 @@ from jaxtyping import Array, Float
 
 from lantm.errors import require_positive
 from lantm.machines.cell import Cell
-from lantm.machines.peers.driver import Driver
-from lantm.unrolling.scan import Inputs, Lengths, Noise, Outputs, State, unroll_scan
+from lantm.machines.peers.driver import Driver, States
+from lantm.parts import Trace
+from lantm.parts.affine import Affine, weight_and_bias
+from lantm.parts.overrides import written_for
+from lantm.unrolling.controller import Weights, is_loopable
+from lantm.unrolling.fixed import FixedLoop, Small
+from lantm.unrolling.scan import Inputs, Lengths, Noise, Outputs, cut
+from lantm.unrolling.timed import for_all
 
 SOFT = 1e-6
 """Added to squared lengths: the direction of a memory of zeros would turn infinitely fast."""
 TINY = 1e-12
 """Weights count for at least this, of which a logarithm is taken."""
+
+
+class SlotState(NamedTuple):
+    controller: States
+    reading: Float[Array, "*batch width"]
+    """Of all read heads in a row, which the controller sees in the next step."""
+    memory: Any
+    """What else a step changes: a named tuple of arrays."""
 
 
 class SlotCell(Cell):
@@ -54,22 +68,71 @@ class SlotCell(Cell):
     def command_size(self) -> int:
         """Numbers that the controller emits at every step."""
 
+    @abc.abstractmethod
+    def init_memory(self, reading: Float[Array, " read_width"]) -> Any:
+        """The memory before the first step, and the reading that the controller begins with."""
+
+    @abc.abstractmethod
+    def work(
+        self, command: Float[Array, " command"], memory: Any, *, write: bool = True
+    ) -> tuple[Any, Float[Array, "reads width"], Float[Array, "reads slots"] | None]:
+        """What a step does: the memory after it, what was read, and with which weights, if there
+        are any. All parameters are the driver's.
+        """
+
     @property
     def initial_memories(self) -> int:
         return 0
 
+    @property
+    def noise_size(self) -> int:
+        return self.driver.controller.noise_size
+
+    def init_state(self, capacity: int = 0) -> SlotState:
+        reading = self.driver.first_reading
+        return SlotState(self.driver.controller.initial, reading, self.init_memory(reading))
+
+    def step(
+        self, state: SlotState, inputs: Float[Array, " input_size"], *, write: bool = True
+    ) -> tuple[SlotState, Float[Array, " output_size"], Trace]:
+        controller, hidden, command = self.driver(state.controller, inputs, state.reading)
+        memory, readings, weights = self.work(command, state.memory, write=write)
+        reading = readings.reshape(-1)
+        trace = Trace(hidden, weights=weights, reading=readings)
+        return SlotState(controller, reading, memory), self.driver.output(hidden, reading), trace
+
     def unroll(
         self,
-        state: State,
+        state: SlotState,
         inputs: Inputs,
         lengths: Lengths | None = None,
         *,
         write: bool = True,
         noise: Noise | None = None,
-    ) -> tuple[State, Outputs]:
-        if noise is not None:
+    ) -> tuple[SlotState, Outputs]:
+        """By a fast loop, where nothing that it relies on was overridden."""
+        driver = self.driver
+        if not (written_for(type(self), "unroll", "step") and is_loopable(driver.controller)):
             return super().unroll(state, inputs, lengths, write=write, noise=noise)
-        return unroll_scan(self, state, inputs, lengths, write=write, recompute=True)
+        plan = eqx.filter(self, eqx.is_array, inverse=True)
+
+        def work(command: Array, memory: Any) -> tuple[Any, Array]:
+            memory, readings, _ = plan.work(command, memory, write=write)
+            return memory, readings.reshape(-1)
+
+        weight, bias = weight_and_bias(driver.interface)
+        small, memory, hidden, readings = FixedLoop(work, driver.controller.activates)(
+            Weights.of(driver.controller, Affine(weight.T, bias)),
+            jnp.swapaxes(inputs, 0, 1),
+            Small(state.controller, state.reading),
+            state.memory,
+            lengths,
+            noise,
+        )
+        weight, bias = weight_and_bias(driver.readout)
+        both = jnp.concatenate([hidden, readings], axis=2)
+        outputs = jnp.swapaxes(for_all(Affine(weight.T, bias), both), 0, 1)
+        return SlotState(*small, memory), cut(outputs, lengths)
 
 
 def similarity(

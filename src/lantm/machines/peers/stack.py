@@ -1,24 +1,16 @@
 """A recurrent network with a stack (Joulin & Mikolov 2015, arXiv:1503.01007)."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from lantm.machines.peers.driver import States
 from lantm.machines.peers.slots import SlotCell
-from lantm.parts import Trace
 from lantm.parts.pieces import split
 
 ACTIONS = 3
 """Push, pop, nothing."""
-
-
-class StackState(NamedTuple):
-    controller: States
-    stack: Float[Array, "*batch slots width"]
-    """The top first; zeros where there is nothing."""
 
 
 class StackCell(SlotCell):
@@ -38,21 +30,17 @@ class StackCell(SlotCell):
     def command_size(self) -> int:
         return ACTIONS + self.width
 
-    def init_state(self, capacity: int = 0) -> StackState:
-        """Nothing on the stack but a learned first value, below which there is nothing."""
-        bottom = self.driver.first_reading
-        below = jnp.zeros((self.slots - 1, self.width), bottom.dtype)
-        stack = jnp.concatenate([bottom[None], below])
-        return StackState(self.driver.controller.initial, stack)
+    def init_memory(self, reading: Float[Array, " width"]) -> Float[Array, "slots width"]:
+        """The stack, its top first: that learned value, below which there is nothing."""
+        below = jnp.zeros((self.slots - 1, self.width), reading.dtype)
+        return jnp.concatenate([reading[None], below])
 
-    def step(
-        self, state: StackState, inputs: Float[Array, " input_size"], *, write: bool = True
-    ) -> tuple[StackState, Float[Array, " output_size"], Trace]:
-        controller, hidden, command = self.driver(state.controller, inputs, state.stack[0])
+    def work(
+        self, command: Float[Array, " command"], memory: Any, *, write: bool = True
+    ) -> tuple[Any, Float[Array, "1 width"], None]:
         actions, value = split(command, (ACTIONS, self.width))
-        stack = act(state.stack, jax.nn.softmax(actions), jax.nn.sigmoid(value))
-        output = self.driver.output(hidden, stack[0])
-        return StackState(controller, stack), output, Trace(hidden, reading=stack[:1])
+        stack = act(memory, jax.nn.softmax(actions), jax.nn.sigmoid(value))
+        return stack, stack[:1], None
 
 
 def act(

@@ -6,18 +6,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from lantm.machines.peers.driver import States
 from lantm.machines.peers.slots import SlotCell
-from lantm.parts import Trace
 from lantm.parts.pieces import split
 
 ACTIONS = 5
 """Stay, one cell on, one back, a jump on, a jump back."""
 
 
-class TapeState(NamedTuple):
-    controller: States
-    tape: Float[Array, "*batch slots width"]
+class Tape(NamedTuple):
+    cells: Float[Array, "*batch slots width"]
     """From the head's cell on; after the last cell comes the first."""
     jump: Int[Array, "*batch"]
     """How far a jump goes: as many cells as the input had steps so far."""
@@ -40,22 +37,19 @@ class TapeCell(SlotCell):
     def command_size(self) -> int:
         return ACTIONS + self.width
 
-    def init_state(self, capacity: int = 0) -> TapeState:
-        """An empty tape but for a learned value where the head begins."""
-        first = self.driver.first_reading
-        tape = jnp.zeros((self.slots, self.width), first.dtype).at[0].set(first)
-        return TapeState(self.driver.controller.initial, tape, jnp.array(0, jnp.int32))
+    def init_memory(self, reading: Float[Array, " width"]) -> Tape:
+        """An empty tape but for that learned value where the head begins."""
+        cells = jnp.zeros((self.slots, self.width), reading.dtype).at[0].set(reading)
+        return Tape(cells, jnp.array(0, jnp.int32))
 
-    def step(
-        self, state: TapeState, inputs: Float[Array, " input_size"], *, write: bool = True
-    ) -> tuple[TapeState, Float[Array, " output_size"], Trace]:
+    def work(
+        self, command: Float[Array, " command"], memory: Tape, *, write: bool = True
+    ) -> tuple[Tape, Float[Array, "1 width"], None]:
         """`write` tells the input, whose steps are counted, from the answer."""
-        controller, hidden, command = self.driver(state.controller, inputs, state.tape[0])
         actions, value = split(command, (ACTIONS, self.width))
-        jump = state.jump + 1 if write else state.jump
-        tape = move(state.tape.at[0].set(value), jax.nn.softmax(actions), jump)
-        output = self.driver.output(hidden, tape[0])
-        return TapeState(controller, tape, jump), output, Trace(hidden, reading=tape[:1])
+        jump = memory.jump + 1 if write else memory.jump
+        cells = move(memory.cells.at[0].set(value), jax.nn.softmax(actions), jump)
+        return Tape(cells, jump), cells[:1], None
 
 
 def move(
