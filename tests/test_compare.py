@@ -162,13 +162,13 @@ def test_the_grid_gives_every_peer_the_same_budget():
     configs = GRIDS["peers"]._replace(tasks=["copy"]).configs()
     assert {config.model.model for config in configs} == set(PEERS)
     same = [config for config in configs if config != configure(task="copy", test_far=True)]
-    assert {(c.batches, c.clip, c.regime, c.test_far, c.optimiser) for c in same} == {
-        (5000, 1.0, "small", True, "adam")
-    }
+    budget = {(c.batches, c.clip, c.regime, c.test_far, c.optimiser, c.starts) for c in same}
+    assert budget == {(3000, 1.0, "small", True, "adam", 1)}
     for name in PEERS:
         own = [config for config in same if config.model.model == name]
         assert (len({c.lr for c in own}), {c.seed for c in own}) == (3, {1})
-    assert len(configs) == len(same) + 1, "and LANTM with our recipe"
+        assert [c.rate_by for c in own] == ["clock", "clock", "performance"], "and our training"
+    assert len(configs) == len(same) + 1, "and LANTM with our whole recipe"
     assert {len(GRIDS[name].configs()) for name in ("peers", "chomsky")} == {200, 250}
 
 

@@ -23,9 +23,10 @@ from lantm.studies.sweep import schedule
 from lantm.studies.sweep.engines import Local
 from lantm.studies.sweep.grids import (
     GRIDS,
+    OUR_TRAINING,
     PAPER_MODELS,
     PAPER_TASKS,
-    PEER_TRAINING,
+    PLAIN_TRAINING,
     find_grid,
     paper_settings,
     parse_settings,
@@ -187,10 +188,11 @@ def test_grids_of_a_recipe_alone():
 def test_a_grid_may_try_another_recipe_than_its_own():
     """With overrides it is still another one."""
     grid = GRIDS["peers"]._replace(tasks=["copy"], models=["lantm"], seeds=[1])
-    *tried, ours = grid.configs({"validate_every": 250})
+    *tried, once, ours = grid.configs({"validate_every": 250})
     assert ours == lantm.configure("default", test_far=True, validate_every=250)
-    training = PEER_TRAINING | {"validate_every": 250}
-    assert tried == [lantm.configure("plain", lr=lr, **training) for lr in (0.001, 0.003, 0.01)]
+    assert once == lantm.configure(**OUR_TRAINING, validate_every=250)
+    training = PLAIN_TRAINING | {"validate_every": 250}
+    assert tried == [lantm.configure("plain", lr=lr, **training) for lr in (0.001, 0.003)]
 
 
 def test_more_seeds_where_the_first_is_behind():
