@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation as Reference
 
 import lantm
+from lantm.spaces import Free, LearnedPace, UnitBall
 from spaces import ALL_SPACES
 
 pytestmark = pytest.mark.usefixtures("optimised_module")
@@ -220,6 +221,27 @@ def test_only_bounded_shifts_are_shorter_than_one(raw, scale):
     assert shift < 1
     assert np.isclose(shift, length / np.hypot(1, length), rtol=BOUND, atol=0)
     assert np.array_equal(free(raw), raw)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *((name, LearnedPace) for name in ("circle", "torus3", "quaternions", "sphere3")),
+        *((name, UnitBall) for name in ("line", "rigid", "hyperbolic")),
+        *((name, Free) for name in ("free_circle", "free_line")),
+    ],
+)
+def test_steps_begin_short_where_tapes_come_around(name, kind):
+    space = lantm.find_space(name)
+    reach = space.reach(jax.random.key(0))
+    assert type(reach) is kind
+    if kind is LearnedPace:
+        raw = jnp.full(space.action_size, 1e6)
+        length = lambda reach: jnp.linalg.norm(reach(raw))  # noqa: E731
+        long = eqx.tree_at(lambda reach: reach.bound, reach, jnp.asarray(20.0))
+        assert 2 * np.pi / length(reach) > 128, "room for all of copy at twice the training size"
+        assert 0.999 < length(long) <= 1
+        assert jax.grad(length)(reach).bound > 0, "it learns"
 
 
 def angle(reach, raw):

@@ -4,9 +4,10 @@ Everything here speaks of one key and one group element; `jax.vmap` adds the bat
 """
 
 import abc
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -58,6 +59,20 @@ class UnitBall(Reach):
 
     def __call__(self, raw: Raw) -> Raw:
         return scale(1 / jnp.sqrt(1 + dot(raw, raw)), raw)
+
+
+class LearnedPace(Reach):
+    """A ball whose radius a head learns, at most 1; at first its steps are short."""
+
+    bound: Float[Array, ""] = eqx.field(default_factory=lambda: jnp.array(SHORT))
+    """Before a sigmoid."""
+
+    def __call__(self, raw: Raw) -> Raw:
+        return scale(jax.nn.sigmoid(self.bound), UnitBall()(raw))
+
+
+SHORT = -3.0
+"""A radius of 0.05: some 130 steps around a circle."""
 
 
 class KeySpace(eqx.Module):
@@ -156,6 +171,11 @@ class Paced(KeySpace):
     """A key space whose heads go less than 1 in a step (appendix A), unless it is not `bounded`."""
 
     bounded: bool = eqx.field(static=True, default=True, kw_only=True)
+    compact: ClassVar[bool] = False
+    """Whether whoever goes on comes back. With steps of nearly 1 a tape would lie upon itself after
+    a few memories, so heads begin with short ones and learn how long they are."""
 
     def reach(self, key: PRNGKeyArray) -> Reach:
-        return UnitBall() if self.bounded else Free()
+        if not self.bounded:
+            return Free()
+        return LearnedPace() if self.compact else UnitBall()

@@ -22,6 +22,7 @@ class Quaternions(EmbeddedKeySpace, Paced):
 
     key_size: ClassVar[int] = 4
     algebra_size: ClassVar[int] = 3
+    compact: ClassVar[bool] = True
 
     def project(self, raw: Key) -> Key:
         return normalise(raw)
@@ -65,6 +66,7 @@ class Sphere3(EmbeddedKeySpace, Paced):
 
     key_size: ClassVar[int] = 4
     algebra_size: ClassVar[int] = 6
+    compact: ClassVar[bool] = True
 
     def project(self, raw: Key) -> Key:
         return normalise(raw)

@@ -1,5 +1,7 @@
 """Circles and products of them under turns: keys that come back to where they were."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +19,7 @@ class Torus(EmbeddedKeySpace, Paced):
     """n unit circles in R^2n, each under SO(2). A group element is the angles of the turns."""
 
     circles: int = eqx.field(static=True)
+    compact: ClassVar[bool] = True
 
     def __init__(self, circles: int = 2, *, bounded: bool = True):
         require_positive(circles=circles)
