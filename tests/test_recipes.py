@@ -54,7 +54,17 @@ def lantm_models():
 
 
 def test_all_of_the_recipe_is_for_the_papers_machine():
-    assert fitting(RECIPES["default"], {}) == RECIPES["default"]
+    left_out = RECIPES["default"].keys() - fitting(RECIPES["default"], {}).keys()
+    assert left_out == {"space"}, "the plane is as good as any"
+
+
+@pytest.mark.parametrize("model", ["slantm", "slantm_s"])
+def test_our_sphere_is_told_velocities(model):
+    """In place of the paper's; whoever asks for that one gets it."""
+    assert lantm.configure(model=model).model.chosen("space") == "sphere2"
+    asked = lantm.configure(model=model, space="sphere")
+    assert asked.command == f"lantm train copy --model {model} --space sphere"
+    assert {lantm.configure(name, model=model).model.space for name in ("plain", "paper")} == {None}
 
 
 def test_another_controller_takes_what_it_can():

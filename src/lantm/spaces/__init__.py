@@ -22,7 +22,7 @@ from lantm.spaces.heisenberg import Heisenberg
 from lantm.spaces.hyperbolic import Hyperbolic
 from lantm.spaces.plane import Plane
 from lantm.spaces.product import Product
-from lantm.spaces.quaternions import Quaternions, Sphere3
+from lantm.spaces.quaternions import Quaternions, Sphere2, Sphere3
 from lantm.spaces.rigid import Rigid2, Rigid3
 from lantm.spaces.sphere import Rotation, Sphere, normalise
 from lantm.spaces.torus import Torus
@@ -48,6 +48,7 @@ __all__ = [
     "Rigid3",
     "Rotation",
     "Sphere",
+    "Sphere2",
     "Sphere3",
     "Torus",
     "UnitBall",

@@ -10,7 +10,7 @@ from lantm.spaces.heisenberg import Heisenberg
 from lantm.spaces.hyperbolic import Hyperbolic
 from lantm.spaces.plane import Plane
 from lantm.spaces.product import Product
-from lantm.spaces.quaternions import Quaternions, Sphere3
+from lantm.spaces.quaternions import Quaternions, Sphere2, Sphere3
 from lantm.spaces.rigid import Rigid2, Rigid3
 from lantm.spaces.sphere import Sphere
 from lantm.spaces.torus import Torus
@@ -24,6 +24,7 @@ SPACES: dict[str, KeySpace] = {
     "space3": Plane(3),
     "circle": Torus(1),
     "torus": Torus(2),
+    "sphere2": Sphere2(),
     "sphere3": Sphere3(),
     "quaternions": Quaternions(),
     "rigid": Rigid2(),

@@ -1,4 +1,4 @@
-"""S^3, the unit quaternions, under products with them from the left or from both sides."""
+"""The unit quaternions: S^3 under products with them, S^2 under the rotations that they are."""
 
 from typing import ClassVar, NamedTuple
 
@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lantm.spaces.base import EmbeddedKeySpace, Key, Paced, dot, scale
-from lantm.spaces.chart import Chart, stereographic
+from lantm.spaces.chart import Chart, numbered, stereographic
 from lantm.spaces.smooth import ARCSINE, NARROW, cosine, sine, smooth
-from lantm.spaces.sphere import direction, normalise
+from lantm.spaces.sphere import cross, direction, normalise
 
 Quaternion = Float[Array, "4"]
 """w + x i + y j + z k"""
@@ -46,6 +46,45 @@ class Quaternions(EmbeddedKeySpace, Paced):
 
     def chart(self, keys: np.ndarray) -> Chart:
         return stereographic(keys)
+
+
+class Sphere2(EmbeddedKeySpace, Paced):
+    """S^2 in R^3 with the group SO(3), as unit quaternions; q and -q are the same rotation.
+
+    Where `Sphere` is told an axis and an angle, as in the paper, this one is told a velocity: the
+    axis times the angle.
+    """
+
+    key_size: ClassVar[int] = 3
+    algebra_size: ClassVar[int] = 3
+    compact: ClassVar[bool] = True
+
+    def project(self, raw: Key) -> Key:
+        return normalise(raw)
+
+    def exp(self, velocity: Float[Array, "3"]) -> Quaternion:
+        return exponential(velocity / 2)
+
+    def log(self, action: Quaternion) -> Float[Array, "3"]:
+        """Of the two signs that with the smaller angle."""
+        return 2 * logarithm(scale(jnp.where(action[0] < 0, -1.0, 1.0), action))
+
+    def act(self, action: Quaternion, key: Key) -> Key:
+        """a q a^-1"""
+        w, v = action[0], action[1:]
+        across = cross(v, key)
+        return key + scale(2 * w, across) + 2 * cross(v, across)
+
+    def inverse(self, action: Quaternion) -> Quaternion:
+        return conjugate(action)
+
+    def compose(self, second: Quaternion, first: Quaternion) -> Quaternion:
+        return multiply(second, first)
+
+    # ---- its own forms
+
+    def chart(self, keys: np.ndarray) -> Chart:
+        return Chart(keys, "sphere", numbered("coordinate {}", 3))
 
 
 ROOT = 2**0.5

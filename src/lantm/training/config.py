@@ -291,6 +291,7 @@ def identity(config: Any) -> dict[str, Any]:
 
 RECIPES: dict[str, dict[str, Any]] = {
     "default": {
+        "space": {"sphere": "sphere2"},
         "weighting": "inverse_power",
         "output": "nonlinear",
         "gate": "cut_off",
@@ -327,8 +328,8 @@ RECIPES: dict[str, dict[str, Any]] = {
         "validation_examples": 3200,
     },
 }
-"""Settings that belong together, by name; fields of `TrainConfig` and of its model. `plain` trains
-the paper's machine.
+"""Settings that belong together, by name; fields of `TrainConfig` and of its model. What the space
+is depends on that which a model's name stands for. `plain` trains the paper's machine.
 """
 
 
@@ -338,7 +339,9 @@ def fitting(recipe: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     design = MODELS[chosen["model"]]
     cells = settings.get("hidden_size") or design.stands_for.get("hidden_size") or 0
     driver = design.controller or chosen["controller"]
+    spaces, own = recipe.get("space", {}), design.stands_for.get("space")
     ruled_out = {
+        "space": own not in spaces,
         "noise": not design.noisy,
         "slow_cells": driver != "lstm" or cells < chosen["slow_cells"],
         "beta2": chosen["optimiser"] != "adam",
@@ -349,7 +352,8 @@ def fitting(recipe: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
         "growth_of": bool(chosen["growth"]) or chosen["growth_by"] == "clock",
     }
     foreign = OWN_SETTINGS.keys() - design.takes | {name for name, out in ruled_out.items() if out}
-    return {name: value for name, value in recipe.items() if name not in foreign}
+    known = recipe | {"space": spaces.get(own)}
+    return {name: value for name, value in known.items() if name not in foreign}
 
 
 def configure(recipe: str = "default", **settings: Any) -> TrainConfig:
