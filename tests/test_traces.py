@@ -71,7 +71,8 @@ def test_answering_gives_the_traced_logits_and_leaves_the_memory(name):
         return
     assert jax.tree.all(jax.tree.map(np.array_equal, after.memory, state.memory))
     moves = jax.tree.map(lambda a, b: np.max(np.abs(a - b)), after.heads, state.heads)
-    assert all(move > 1e-6 for move in jax.tree.leaves(moves))
+    # A write head's action hardly changes (its gate is biased by -10), least where steps are short.
+    assert all(move > 1e-8 for move in jax.tree.leaves(moves))
 
 
 def test_a_machine_need_not_be_compiled_as_a_whole():
