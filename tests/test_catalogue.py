@@ -27,6 +27,8 @@ from test_spaces import numbers
         ("space7", lantm.Plane(7)),
         ("free_space4", lantm.Plane(4, bounded=False)),
         ("torus3", lantm.Torus(3)),
+        ("sphere3", lantm.Sphere3()),
+        ("free_sphere5", lantm.HyperSphere(5, bounded=False)),
         ("free_rigid", lantm.Rigid2(bounded=False)),
         ("line*circle", lantm.Product(lantm.Plane(1), lantm.Torus(1))),
         (
@@ -50,6 +52,7 @@ def test_names_are_made_of_names(name, space):
         ("free_cirle", "got 'cirle' (did you mean 'circle'?)"),
         ("line*", "got ''"),
         ("space0", "key_size must be a whole number of at least 1, got 0"),
+        ("sphere0", "dimension must be a whole number of at least 1, got 0"),
         ("torus0", "circles must be a whole number of at least 1, got 0"),
     ],
 )
@@ -79,6 +82,12 @@ def from_right(x, y, z):
     return np.array([[0, -x, -y, -z], [x, 0, z, -y], [y, -z, 0, x], [z, y, -x, 0]])
 
 
+def planes(*v):
+    above = np.zeros((5, 5))
+    above[np.triu_indices(5, 1)] = v
+    return above.T - above
+
+
 def affine(linear, shift):
     return np.block([[linear, np.array(shift)[:, None]], [np.zeros((1, len(shift) + 1))]])
 
@@ -87,6 +96,7 @@ MATRICES = {
     "sphere": skew,
     "quaternions": from_left,
     "sphere3": lambda *v: (from_left(*v[:3]) - from_right(*v[3:])) / 2**0.5,
+    "sphere4": planes,
     "rigid": lambda turn, *shift: affine(np.array([[0, -turn], [turn, 0]]), shift),
     "rigid3": lambda *v: affine(skew(*v[:3]), v[3:]),
     "heisenberg": lambda x, y, z: np.array([[0, x, z], [0, 0, y], [0, 0, 0]]),
@@ -144,6 +154,38 @@ def test_exp_undoes_log_where_the_shortest_way_is_not_unique(name, element):
     key = space.project(jnp.arange(1.0, space.key_size + 1))
     again = space.exp(space.log(element))
     assert np.allclose(space.act(again, key), space.act(element, key), atol=1e-12)
+
+
+HALF_TURNS = {
+    "one plane": (np.pi, 0.0),
+    "one plane, another one turned as well": (np.pi, 2.9),
+    "one plane, another one by a quarter": (np.pi / 2, np.pi),
+    "two planes": (np.pi, np.pi),
+    "nearly two planes": (np.pi - 1e-9, np.pi - 1e-4),
+    "two planes by the same angle": (2.0, 2.0),
+}
+
+
+@pytest.mark.parametrize("case", HALF_TURNS)
+@pytest.mark.parametrize("size", [5, 6])
+def test_turns_of_many_dimensions(case, size):
+    """The logarithm is the shortest one, and leads back, however the planes lie."""
+    space, angles = lantm.HyperSphere(size - 1), HALF_TURNS[case]
+    blocks = np.zeros((size, size))
+    for plane, angle in enumerate(angles):
+        blocks[2 * plane, 2 * plane + 1], blocks[2 * plane + 1, 2 * plane] = -angle, angle
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(size, size)))[0]
+    for frame in (np.eye(size), basis):
+        element = jnp.asarray(frame @ expm(blocks) @ frame.T)
+        turn = logarithm(element)
+        assert np.linalg.norm(turn) == pytest.approx(np.linalg.norm(angles), rel=1e-9)
+        assert np.allclose(space.exp(turn), element, atol=1e-10)
+        with jax.enable_x64(False):
+            single = logarithm(element.astype("float32"))
+            assert np.allclose(space.exp(single), element, atol=1e-4)
+
+
+logarithm = jax.jit(lantm.HyperSphere().log)
 
 
 # ---- the hyperbolic plane far out

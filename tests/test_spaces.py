@@ -226,7 +226,7 @@ def test_only_bounded_shifts_are_shorter_than_one(raw, scale):
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        *((name, LearnedPace) for name in ("circle", "torus3", "quaternions", "sphere3")),
+        *((name, LearnedPace) for name in ("circle", "torus3", "quaternions", "sphere4")),
         *((name, UnitBall) for name in ("line", "rigid", "hyperbolic")),
         *((name, Free) for name in ("free_circle", "free_line")),
     ],

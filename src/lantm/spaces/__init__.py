@@ -20,6 +20,7 @@ from lantm.spaces.catalogue import CATALOGUE, SPACES, find_space
 from lantm.spaces.chart import Chart, coordinates, straight_distances
 from lantm.spaces.heisenberg import Heisenberg
 from lantm.spaces.hyperbolic import Hyperbolic
+from lantm.spaces.hypersphere import HyperSphere
 from lantm.spaces.plane import Plane
 from lantm.spaces.product import Product
 from lantm.spaces.quaternions import Quaternions, Sphere2, Sphere3
@@ -35,6 +36,7 @@ __all__ = [
     "EmbeddedKeySpace",
     "Free",
     "Heisenberg",
+    "HyperSphere",
     "Hyperbolic",
     "Key",
     "KeySpace",

@@ -8,6 +8,7 @@ from lantm.errors import require_one_of
 from lantm.spaces.base import KeySpace, Paced
 from lantm.spaces.heisenberg import Heisenberg
 from lantm.spaces.hyperbolic import Hyperbolic
+from lantm.spaces.hypersphere import HyperSphere
 from lantm.spaces.plane import Plane
 from lantm.spaces.product import Product
 from lantm.spaces.quaternions import Quaternions, Sphere2, Sphere3
@@ -26,6 +27,7 @@ SPACES: dict[str, KeySpace] = {
     "torus": Torus(2),
     "sphere2": Sphere2(),
     "sphere3": Sphere3(),
+    "sphere4": HyperSphere(4),
     "quaternions": Quaternions(),
     "rigid": Rigid2(),
     "rigid3": Rigid3(),
@@ -36,15 +38,19 @@ SPACES: dict[str, KeySpace] = {
 CATALOGUE = tuple(SPACES)
 """The names of our own, without the spaces that users add."""
 
-FAMILIES: dict[str, Callable[[int], KeySpace]] = {"space": Plane, "torus": Torus}
+FAMILIES: dict[str, Callable[[int], KeySpace]] = {
+    "space": Plane,
+    "torus": Torus,
+    "sphere": HyperSphere,
+}
 """What makes a space of any dimension, by what stands before the number in its name."""
 
 
 def find_space(name: str) -> KeySpace:
     """The space of a name: one of `SPACES`, or made of them.
 
-    `space4` and `torus3` have that many dimensions, `free_NAME` has steps of any length, and
-    `NAME*NAME` is the product.
+    `space4`, `torus3` and `sphere5` have that many dimensions, `free_NAME` has steps of any length,
+    and `NAME*NAME` is the product.
 
     >>> find_space("line*free_circle")
     Product(first=Plane(key_size=1), second=Torus(bounded=False, circles=1))
