@@ -269,9 +269,18 @@ def test_the_summary_counts_what_reproduced():
     assert "2 runs with the paper's machine and the paper's training: 2 of the 112 cells" in text
     assert "There are 2 cells" in text
     assert "In 1 of them our best run comes within 2 points" in text
-    assert "By task: copy 1 of 1, reverse 0 of 1." in text
+    assert "| copy | 1 | 0 | 0 | 1 |" in text
+    assert "| lantm | 1 | 0 | 1 | 2 |" in text
+    assert "none of our runs comes to 10%:\n\n- none" in text
     assert "succeeds in 1 of 2 cases" in text
     assert "our machine and our training: 1 of 8 tasks (copy); runs: 1 of 1" in text
+
+
+def test_the_summary_names_what_the_paper_solved_and_we_did_not_begin_to():
+    rows = [row("1", 0.01), row("2", 0.01, regime="large"), row("3", 0.05, model="slantm")]
+    text = summary(parse(rows), "best")
+    assert "in 3 of those none of our runs comes to 10%" in text
+    assert "- lantm: copy, copy large\n- slantm: copy\n" in text
 
 
 def test_the_summary_of_nothing_claims_nothing():

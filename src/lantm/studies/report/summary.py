@@ -1,6 +1,6 @@
 """What reproduced, what did not, and how sure that is: in words, with numbers from the results."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from lantm.studies.entries import (
     of_kind,
     paper,
 )
-from lantm.studies.report.table import CHECKPOINT
+from lantm.studies.report.render import markdown
+from lantm.studies.report.table import CHECKPOINT, Table
 from lantm.tasks.streams import REGIMES
 from lantm.training.kinds import OTHER, OUR_RECIPE, OUR_TRAINING, PAPER
 
@@ -30,7 +31,7 @@ PAPER_RUNS = 36
 
 def summary(results: Sequence[Result], checkpoint: str) -> str:
     """Some paragraphs in Markdown."""
-    parts = [what_was_run, what_reproduced, what_did_not, how_sure, what_ours_adds]
+    parts = [what_was_run, what_reproduced, what_did_not, how_near, how_sure, what_ours_adds]
     return "\n\n".join([*(part(results) for part in parts), CHECKPOINT[checkpoint]]) + "\n"
 
 
@@ -66,8 +67,6 @@ def what_reproduced(results: Sequence[Result]) -> str:
         f"generalises (at least {FAILED:.0%} of the answers without a mistake, at twice the "
         f"training size). In {len(reached)} of them our best run comes within {100 * REACHED:.0f} "
         "points of the paper's or above it. "
-        f"By task: {shares_of(reached, gaps, lambda cell: cell.task)}. "
-        f"By model: {shares_of(reached, gaps, lambda cell: cell.model)}. "
         f"Where the paper's best run fails (below {FAILED:.0%}), so does ours in {also} of "
         f"{len(low)} cells. {order_of_models(own)}"
     )
@@ -100,13 +99,34 @@ def what_did_not(results: Sequence[Result]) -> str:
     nothing = [cell for cell in missed if own[cell].coarse < FAILED]
     return (
         f"**What did not.** {len(near)} of these cells are within {100 * NEAR:.0f} points below "
-        f"the paper's, {len(below)} further below. By task: "
-        f"{shares_of(below, gaps, lambda cell: cell.task)}. "
-        f"By model: {shares_of(below, gaps, lambda cell: cell.model)}. "
+        f"the paper's, {len(below)} further below. "
         f"In {len(missed)} of them the paper's best run solves the task "
         f"(at least {SOLVED:.0%}); in {len(nothing)} of those none of our runs comes to "
-        f"{FAILED:.0%}: {', '.join(map(spoken, nothing)) or 'none'}."
+        f"{FAILED:.0%}:\n\n{listed(nothing)}"
     )
+
+
+def how_near(results: Sequence[Result]) -> str:
+    """A line for each task and each model: how far its cells are below the paper's."""
+    gaps = lie_gaps(results)
+    rows = [
+        [name, *counts([gap for cell, gap in gaps.items() if name in (cell.task, cell.model)])]
+        for part in ("task", "model")
+        for name in dict.fromkeys(getattr(cell, part) for cell in gaps)
+    ]
+    limits = f"within {100 * REACHED:.0f} points", f"within {100 * NEAR:.0f}", "further below"
+    caption = (
+        "Cells by how far our best run is below the paper's coarse accuracy: those of a task with "
+        "all four models, then those of a model with all tasks, in both regimes, without and with "
+        "interpolated actions."
+    )
+    return markdown(Table("", caption, ["", *limits, "cells"], rows, labels=1)).rstrip()
+
+
+def counts(gaps: Sequence[float]) -> list[str]:
+    """How many are small, middling and large, and how many there are."""
+    near = [sum(gap <= limit for gap in gaps) for limit in (REACHED, NEAR, 1.0)]
+    return [str(n) for n in (near[0], near[1] - near[0], near[2] - near[1], near[2])]
 
 
 def how_sure(results: Sequence[Result]) -> str:
@@ -170,16 +190,17 @@ def lie_gaps(results: Sequence[Result]) -> dict[Place, float]:
     }
 
 
-def shares_of(
-    some: Sequence[Place], among: Mapping[Place, float], name: Callable[[Place], str]
-) -> str:
-    """How many of each name, such as `copy 3 of 4`."""
-    names = dict.fromkeys(map(name, among))
-    counts = ((n, sum(name(c) == n for c in some), sum(name(c) == n for c in among)) for n in names)
-    return ", ".join(f"{n} {few} of {all_}" for n, few, all_ in counts) or "none was run"
+def listed(cells: Sequence[Place]) -> str:
+    """A line for each model."""
+    models = dict.fromkeys(cell.model for cell in cells)
+    lines = (
+        f"- {model}: {', '.join(spoken(cell) for cell in cells if cell.model == model)}"
+        for model in models
+    )
+    return "\n".join(lines) or "- none"
 
 
 def spoken(cell: Place) -> str:
-    """A cell in words; what most cells have in common is not said."""
+    """A cell of a model in words; what most cells have in common is not said."""
     large = " large" if cell.regime != next(iter(REGIMES)) else ""
-    return f"{cell.task} {cell.model}{large}{' interpolated' if cell.interpolation else ''}"
+    return f"{cell.task}{large}{' interpolated' if cell.interpolation else ''}"
