@@ -70,6 +70,16 @@ def test_a_batch_has_parts_of_as_many_sizes(parts):
     assert max(seen) == parts
 
 
+@pytest.mark.parametrize(("parts", "shapes"), [(1, 2), (4, 1)])
+def test_batches_have_few_shapes(parts, shapes):
+    """A program is compiled for each; with several sizes in a batch one of them is mostly large."""
+    feed = Feed(plain(task="copy", sizes_per_batch=parts))
+    batches = [feed.batch(index) for index in range(60)]
+    found = {(batch.inputs.shape, batch.answers.shape) for batch in batches}
+    assert len(found) == shapes
+    assert max(found) == ((32, 65), (32, 65))
+
+
 @pytest.mark.parametrize("parts", [1, 3, 4, 32])
 def test_a_pass_over_the_stream_sees_every_sample_once(parts):
     feed = Feed(plain(task="copy", sizes_per_batch=parts))

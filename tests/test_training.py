@@ -378,6 +378,22 @@ def test_one_program_serves_all_seeds(noisy, tiny, tmp_path, monkeypatch):
     assert losses[0] == losses[1] != losses[2]
 
 
+@pytest.mark.parametrize("space", ["plane", "circle", "sphere2"])
+def test_an_update_needs_one_program(space, tiny, tmp_path):
+    """What comes out of it has the types of what went in, also the weak ones of plain numbers."""
+    trainer = Trainer(lantm.Run.create(tiny(recipe="default", space=space), tmp_path))
+    padded = trainer.feed.batch(0)
+    batch = [padded.inputs, padded.input_lengths, padded.answers, padded.answer_lengths]
+    after, _ = jax.eval_shape(trainer.update, trainer.state, *batch, trainer.normals, 1)
+    for state in (trainer.state, trainer.fresh(start=1)):
+        same = jax.tree.map(lambda old, new: old.aval == new_type(new), state, after)
+        assert all(jax.tree.leaves(same)), same
+
+
+def new_type(leaf):
+    return jax.core.ShapedArray(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
+
+
 def test_the_papers_updates_are_made_of_the_papers_settings_alone(tiny, tmp_path):
     """Nothing that came later is in a run of it: no steering, no noise, whole batches in order."""
     trainer = Trainer(lantm.Run.create(tiny(recipe="paper"), tmp_path))

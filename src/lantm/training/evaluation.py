@@ -14,6 +14,10 @@ from lantm.machines.seq2seq import SequenceModel, counted
 from lantm.tasks import Batch
 from lantm.tasks.streams import CHUNK, Padded, bucket, buckets, longest, pad
 
+SHORT = 256
+"""Steps of the longest problem below which all share a program: to compile another one would take
+longer than the steps that it leaves out."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -51,7 +55,7 @@ def count_right(machine: SequenceModel, batches: Sequence[Batch]) -> list[np.nda
     """For each batch, how many symbols of every answer are right."""
     require_positive(batches=len(batches))
     parameters, rest = eqx.partition(machine, eqx.is_array)
-    edges = [buckets(length, 2) for length in longest(batches)]
+    edges = [buckets(length, 1 if length <= SHORT else 2) for length in longest(batches)]
     groups: dict[tuple[int, ...], list[int]] = {}
     for number, batch in enumerate(batches):
         shape = tuple(bucket(part.shape[1], edge) for part, edge in zip(batch, edges, strict=True))

@@ -34,7 +34,8 @@ class Feed:
         self.parts = config.sizes_per_batch
         grows = config.growth_by == "performance"
         self.smallest_first = SmallestFirst(self.stream, config.seed) if grows else None
-        self.edges = [buckets(length, 2) for length in self.stream.longest()]
+        lengths = 2 if self.parts == 1 else 1  # of several sizes the longest is mostly a long one
+        self.edges = [buckets(length, lengths) for length in self.stream.longest()]
 
     def batch(self, index: int, share: float = 1.0, start: int = 0) -> Padded:
         """That of a number, for a start of the run that has come so far."""

@@ -68,7 +68,18 @@ def initial_machine(config: TrainConfig, key: PRNGKeyArray | None = None) -> Seq
         machine = eqx.tree_at(lambda machine: machine.cell, machine, cell)
     if forget_bias is not None:
         machine = set_forget_bias(machine, forget_bias)
-    return set_forget_bias(machine, SLOW, config.slow_cells) if config.slow_cells else machine
+    if config.slow_cells:
+        machine = set_forget_bias(machine, SLOW, config.slow_cells)
+    return strongly_typed(machine)
+
+
+def strongly_typed(tree: PyTree) -> Any:
+    """Arrays as they are after an update, where some were made of plain numbers: else the second
+    update would have to be compiled again.
+    """
+    arrays, rest = eqx.partition(tree, eqx.is_array)
+    strong = jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), arrays)
+    return eqx.combine(strong, rest)
 
 
 def make_optimiser(config: TrainConfig) -> optax.GradientTransformation:
