@@ -31,7 +31,7 @@ PAPER_RUNS = 36
 
 def summary(results: Sequence[Result], checkpoint: str) -> str:
     """Some paragraphs in Markdown."""
-    parts = [what_was_run, what_reproduced, what_did_not, how_near, how_sure, what_ours_adds]
+    parts = [what_was_run, what_reproduced, what_did_not, how_sure, what_ours_adds, how_near]
     return "\n\n".join([*(part(results) for part in parts), CHECKPOINT[checkpoint]]) + "\n"
 
 
@@ -106,29 +106,6 @@ def what_did_not(results: Sequence[Result]) -> str:
     )
 
 
-def how_near(results: Sequence[Result]) -> str:
-    """A line for each task and each model: how far its cells are below the paper's."""
-    gaps = lie_gaps(results)
-    rows = [
-        [name, *counts([gap for cell, gap in gaps.items() if name in (cell.task, cell.model)])]
-        for part in ("task", "model")
-        for name in dict.fromkeys(getattr(cell, part) for cell in gaps)
-    ]
-    limits = f"within {100 * REACHED:.0f} points", f"within {100 * NEAR:.0f}", "further below"
-    caption = (
-        "Cells by how far our best run is below the paper's coarse accuracy: those of a task with "
-        "all four models, then those of a model with all tasks, in both regimes, without and with "
-        "interpolated actions."
-    )
-    return markdown(Table("", caption, ["", *limits, "cells"], rows, labels=1)).rstrip()
-
-
-def counts(gaps: Sequence[float]) -> list[str]:
-    """How many are small, middling and large, and how many there are."""
-    near = [sum(gap <= limit for gap in gaps) for limit in (REACHED, NEAR, 1.0)]
-    return [str(n) for n in (near[0], near[1] - near[0], near[2] - near[1], near[2])]
-
-
 def how_sure(results: Sequence[Result]) -> str:
     own = [result for result in of_kind(results, PAPER) if is_lie(result.cell)]
     sizes = [len(runs) for cell, runs in by_cell(own).items() if cell in paper()]
@@ -170,6 +147,29 @@ def what_ours_adds(results: Sequence[Result]) -> str:
         "), in any regime and with any model:"
     )
     return "\n".join([head, "", *lines])
+
+
+def how_near(results: Sequence[Result]) -> str:
+    """A line for each task and each model: how far its cells are below the paper's."""
+    gaps = lie_gaps(results)
+    rows = [
+        [name, *counts([gap for cell, gap in gaps.items() if name in (cell.task, cell.model)])]
+        for part in ("task", "model")
+        for name in dict.fromkeys(getattr(cell, part) for cell in gaps)
+    ]
+    limits = f"within {100 * REACHED:.0f} points", f"within {100 * NEAR:.0f}", "further below"
+    caption = (
+        "Cells by how far our best run is below the paper's coarse accuracy: those of a task with "
+        "all four models, then those of a model with all tasks, in both regimes, without and with "
+        "interpolated actions."
+    )
+    return markdown(Table("", caption, ["", *limits, "cells"], rows, labels=1)).rstrip()
+
+
+def counts(gaps: Sequence[float]) -> list[str]:
+    """How many are small, middling and large, and how many there are."""
+    near = [sum(gap <= limit for gap in gaps) for limit in (REACHED, NEAR, 1.0)]
+    return [str(n) for n in (near[0], near[1] - near[0], near[2] - near[1], near[2])]
 
 
 # ---- what the sentences are made of
