@@ -43,6 +43,7 @@ class StackCell(SlotCell):
         return stack, stack[:1], None
 
 
+@jax.custom_vjp
 def act(
     stack: Float[Array, "slots width"],
     actions: Float[Array, "3"],
@@ -55,3 +56,21 @@ def act(
     pushed = jnp.concatenate([value[None], stack[:-1]])
     popped = jnp.concatenate([stack[1:], jnp.zeros_like(stack[:1])])
     return push * pushed + pop * popped + nothing * stack
+
+
+def _act(*given: Array) -> tuple[Array, tuple[Array, ...]]:
+    return act(*given), given
+
+
+def _undo(given: tuple[Array, ...], after: Array) -> tuple[Array, Array, Array]:
+    """By the same moves backwards; what JAX would find takes three times as long."""
+    stack, actions, value = given
+    push, pop, nothing = actions
+    none = jnp.zeros_like(after[:1])
+    down, up = jnp.concatenate([after[1:], none]), jnp.concatenate([none, after[:-1]])
+    pushed = jnp.sum(after[0] * value) + jnp.sum(after[1:] * stack[:-1])
+    d_actions = pushed, jnp.sum(after[:-1] * stack[1:]), jnp.sum(after * stack)
+    return push * down + pop * up + nothing * after, jnp.stack(d_actions), push * after[0]
+
+
+act.defvjp(_act, _undo)

@@ -52,33 +52,36 @@ class TapeCell(SlotCell):
         return Tape(cells, jump), cells[:1], None
 
 
+@jax.custom_vjp
 def move(
     tape: Float[Array, "slots width"], actions: Float[Array, "5"], jump: Int[Array, ""]
 ) -> Float[Array, "slots width"]:
     """The tape as seen from where the head goes, each way with its probability."""
-    stay, on, back, jump_on, jump_back = actions
-    near = stay * tape + on * jnp.roll(tape, -1, axis=0) + back * jnp.roll(tape, 1, axis=0)
-    far = jump_on * turned(tape, jump) + jump_back * turned(tape, -jump)
-    return near + far
+    return mean(actions, views(tape, jump))
 
 
-@jax.custom_vjp
-def turned(tape: Float[Array, "slots width"], by: Int[Array, ""]) -> Float[Array, "slots width"]:
-    """The tape from that many cells further on."""
-    return jnp.roll(tape, -by, axis=0)
+def views(tape: Float[Array, "slots width"], jump: Int[Array, ""]) -> list[Array]:
+    """What the head would see after each of its moves."""
+    return [jnp.roll(tape, -by, axis=0) for by in (0, 1, -1, jump, -jump)]
 
 
-def _turned(
-    tape: Float[Array, "slots width"], by: Int[Array, ""]
-) -> tuple[Float[Array, "slots width"], Int[Array, ""]]:
-    return turned(tape, by), by
+def mean(weights: Float[Array, " n"], parts: list[Array]) -> Array:
+    terms = [weight * part for weight, part in zip(weights, parts, strict=True)]
+    return sum(terms[1:], terms[0])
 
 
-def _turned_back(
-    by: Int[Array, ""], cotangent: Float[Array, "slots width"]
-) -> tuple[Float[Array, "slots width"], None]:
-    """By the way back, which is copied; the transpose that JAX would find adds up cell by cell."""
-    return turned(cotangent, -by), None
+def _move(*given: Array) -> tuple[Array, tuple[Array, ...]]:
+    return move(*given), given
 
 
-turned.defvjp(_turned, _turned_back)
+def _move_back(given: tuple[Array, ...], after: Array) -> tuple[Array, Array, None]:
+    """By the opposite moves, which are copies; the transposes that JAX would find add up cell by
+    cell.
+    """
+    tape, actions, jump = given
+    stay, on, back, jump_on, jump_back = views(after, jump)
+    d_actions = [jnp.sum(after * seen) for seen in views(tape, jump)]
+    return mean(actions, [stay, back, on, jump_back, jump_on]), jnp.stack(d_actions), None
+
+
+move.defvjp(_move, _move_back)
