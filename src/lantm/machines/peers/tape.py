@@ -1,5 +1,6 @@
 """A recurrent network with a tape (Suzgun et al. 2019; with jumps as in Deletang et al. 2023)."""
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -66,8 +67,7 @@ def views(tape: Float[Array, "slots width"], jump: Int[Array, ""]) -> list[Array
 
 
 def mean(weights: Float[Array, " n"], parts: list[Array]) -> Array:
-    terms = [weight * part for weight, part in zip(weights, parts, strict=True)]
-    return sum(terms[1:], terms[0])
+    return reduce(jnp.add, (weight * part for weight, part in zip(weights, parts, strict=True)))
 
 
 def _move(*given: Array) -> tuple[Array, tuple[Array, ...]]:
