@@ -13,7 +13,8 @@ ALL_SPACES: dict[str, lantm.KeySpace] = {
     "turntable": Turntable(),
     "geodesic_sphere": lantm.Sphere(geodesic=True),
     **{
-        name: lantm.find_space(name) for name in ("space5", "free_line*circle", "sphere*hyperbolic")
+        name: lantm.find_space(name)
+        for name in ("space5", "sphere4", "free_line*circle", "sphere*hyperbolic")
     },
 }
 

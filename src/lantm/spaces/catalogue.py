@@ -27,7 +27,6 @@ SPACES: dict[str, KeySpace] = {
     "torus": Torus(2),
     "sphere2": Sphere2(),
     "sphere3": Sphere3(),
-    "sphere4": HyperSphere(4),
     "quaternions": Quaternions(),
     "rigid": Rigid2(),
     "rigid3": Rigid3(),

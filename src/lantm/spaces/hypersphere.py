@@ -51,13 +51,18 @@ class HyperSphere(EmbeddedKeySpace, Paced):
         return logarithm(action)
 
     def act(self, action: Matrix, key: Key) -> Key:
-        return action @ key
+        return jnp.sum(action * key[None], axis=1)
 
     def inverse(self, action: Matrix) -> Matrix:
         return action.T
 
     def compose(self, second: Matrix, first: Matrix) -> Matrix:
-        return second @ first
+        return multiply(second, first)
+
+
+def multiply(left: Matrix, right: Matrix) -> Matrix:
+    """As a sum: XLA calls a library for every single product of a batch, however small they are."""
+    return jnp.sum(left[:, :, None] * right[None], axis=1)
 
 
 def skew(turn: Turn, size: int) -> Matrix:
@@ -87,9 +92,9 @@ def exponential(turn: Turn, size: int) -> Matrix:
     matrix, one = skew(turn * 2.0**-doublings, size), jnp.eye(size, dtype=turn.dtype)
     power = one
     for k in range(TERMS[turn.dtype.name], 0, -1):
-        power = one + matrix @ power / k
+        power = one + multiply(matrix, power) / k
     for k in range(HALVINGS):
-        power = jnp.where(k < doublings, power @ power, power)
+        power = jnp.where(k < doublings, multiply(power, power), power)
     return power
 
 
