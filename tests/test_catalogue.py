@@ -284,6 +284,6 @@ MIXED = {"action_interpolation": True}
         ("sphere4", {"action_interpolation": False}),
     ],
 )
-def test_the_fast_loop_is_the_reference_in_every_space(space, settings):
+def test_the_fast_loop_is_the_reference_in_other_spaces(space, settings):
     """Small machines each: to compile one that has everything takes minutes."""
     assert_fast_is_reference(cell(model="lantm", space=space, **MIXED | settings))
