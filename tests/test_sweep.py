@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import functools
+import io
 import json
 import operator
 import os
@@ -10,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -460,6 +462,20 @@ def test_a_run_in_use_is_waited_for(tiny, tmp_path):
     assert engine.started == [run.path]
 
 
+def test_runs_that_share_programs_follow_each_other(tiny, tmp_path):
+    """And two workers begin with different ones."""
+    first, second = ([tiny(lr=lr, seed=seed) for seed in (1, 2)] for lr in (0.1, 0.2))
+    sweep, engine = Sweep([*first, *second], tmp_path), Threadless(lambda folder: None)
+    sweep.fill(engine)
+    assert [folder.name for folder in engine.started] == [first[0].name, second[0].name]
+    for ended in (second[0], first[0]):
+        run = sweep.running.pop(tmp_path / ended.name)
+        run.write_json("result.json", {"status": "failed", "error": "over"})
+        sweep.settle(run, None)
+        sweep.fill(engine)
+    assert [folder.name for folder in engine.started[2:]] == [second[1].name, first[1].name]
+
+
 def test_expected_time(tiny, tmp_path):
     def row(task, model, seconds):
         config = {"task": task, "model": model, "batches": 10}
@@ -511,11 +527,17 @@ def test_dry_run_trains_nothing(capsys):
 def test_workers_side_by_side_have_gpus_of_their_own(tiny, tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
     folders = [lantm.Run.create(tiny(seed=seed), tmp_path).path for seed in range(3)]
-    monkeypatch.setattr(subprocess, "Popen", lambda *words, env, **more: env)
+    monkeypatch.setattr(
+        subprocess,
+        "Popen",
+        lambda *words, env, **more: types.SimpleNamespace(
+            env=env, stdin=io.StringIO(), stdout=io.StringIO()
+        ),
+    )
     engine = Local(3)
     for folder in folders:
         engine.start(folder)
-    found = [env["CUDA_VISIBLE_DEVICES"] for _, env in engine.processes.values()]
+    found = [worker.process.env["CUDA_VISIBLE_DEVICES"] for worker in engine.busy.values()]
     assert found == ["3", "5", "3"]
 
 
@@ -529,13 +551,34 @@ def test_a_killed_worker_costs_no_more_than_its_last_checkpoint(tiny, tmp_path, 
     def kill():
         saved = sorted(run.path.glob("checkpoints/*.safetensors"))
         if not killed.deaths and len(saved) == 2:
-            engine.processes[run.path][1].kill()
+            engine.busy[run.path].process.kill()
 
     (row,) = killed.train(engine, on_poll=kill)
     assert row["status"] == "finished"
     assert killed.deaths[run.path] == 1
     whole.train(Local(1, TINY))
     assert outcome(run) == outcome(other)
+
+
+def test_a_worker_trains_one_run_after_the_other(tiny, tmp_path):
+    """As if each had a process of its own, and with what it says in its own folder."""
+    Path("file.py").write_text(f"import runpy\nrunpy.run_path({TINY!r})\nprint('loaded')\n")
+    configs = [tiny(seed=1), tiny(seed=2), tiny(seed=2, lr=0.02)]
+    one, each = Local(1, "file.py"), Local(1, "file.py")
+    processes = []
+    starting = one.launch
+    one.launch = lambda folder: processes.append(starting(folder)) or processes[-1]
+    Sweep(configs, tmp_path / "one").train(one)
+    assert len(processes) == 1
+    assert processes[0].process.returncode in (0, 130)
+    for config in configs:
+        Sweep([config], tmp_path / "each").train(each)
+    for config in configs:
+        left, right = (lantm.Run.open(tmp_path / n / config.name) for n in ("one", "each"))
+        assert left.result["status"] == "finished"
+        assert outcome(left) == outcome(right)
+    logs = [(tmp_path / "one" / config.name / "worker.log").read_text() for config in configs]
+    assert [log.count("loaded") for log in logs] == [1, 0, 0]
 
 
 def test_two_sweeps_at_once_train_each_run_once(arguments, tmp_path):

@@ -33,11 +33,15 @@ from lantm.training.runs import zoo_names
 from lantm.training.train import MANY_THREADS, finish
 from lantm.training.trainer import NonFiniteError, Trainer
 from lantm.training.updates import (
+    NOT_OF_UPDATES,
     add_noise,
+    compiled_update,
     initial_machine,
     learning_rate,
     make_optimiser,
     noise_key,
+    program_of,
+    update,
 )
 
 pytest_plugins = ["tiny"]
@@ -409,6 +413,39 @@ def test_the_papers_updates_are_made_of_the_papers_settings_alone(tiny, tmp_path
 def agree(leaves, tree):
     found = jax.tree.leaves(tree)
     return all(np.allclose(a, b, rtol=0, atol=1e-10) for a, b in zip(leaves, found, strict=True))
+
+
+@dataclass(frozen=True)
+class Watched(lantm.TrainConfig):
+    """Refuses to be asked for what runs that share their updates may differ in."""
+
+    def __getattribute__(self, name):
+        if name in NOT_OF_UPDATES and "watched" in vars(type(self)):
+            raise AssertionError(f"{name} decides what an update does")
+        return super().__getattribute__(name)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"recipe": "default", "starts": 2, "batches": 5000},
+        {"recipe": "default", "starts": 1, "rate_by": "clock", "growth_of": "sizes"},
+        {"growth": 0.5, "weight_noise": 0.1, "decay_delay": None},
+    ],
+    ids=["default", "one start", "plain"],
+)
+def test_an_update_does_not_know_of_which_run_it_is(settings, tiny, tmp_path, monkeypatch):
+    config = tiny(**settings)
+    trainer = Trainer(lantm.Run.create(config, tmp_path))
+    own = Watched(**{f.name: getattr(config, f.name) for f in dataclasses.fields(config)})
+    monkeypatch.setattr(Watched, "watched", True, raising=False)
+    padded = dataclasses.astuple(trainer.feed.batch(0))
+    arguments = (trainer.state, *padded, trainer.normals, np.uint32(1))
+    jax.eval_shape(partial(update, own, make_optimiser(own), trainer.rest), *arguments)
+    other = dataclasses.replace(config, seed=7, task="copy", validate_every=3)
+    assert program_of(config) == program_of(other)
+    assert program_of(config) != program_of(dataclasses.replace(config, lr=0.5))
+    assert compiled_update(program_of(other), trainer.rest) is trainer.update
 
 
 # ---- runs

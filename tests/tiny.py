@@ -16,6 +16,7 @@ import lantm
 from lantm.tasks import Copy
 from lantm.training import train as testing
 from lantm.training import trainer as training
+from lantm.training import updates
 
 
 @dataclass(frozen=True)
@@ -47,31 +48,12 @@ def config(**settings):
     return lantm.configure(**{"recipe": "plain"} | SETTINGS | settings)
 
 
-def sharing():
-    """In place of `partial` in the trainer: one function for all runs of one config. The trainer
-    asks for it with seed 0, whatever that of the run.
-    """
-    known = {}
-
-    def shared(function, config, optimiser, rest):
-        # A wrapper around the trainer would be in the tracebacks that tests look at.
-        return known.setdefault((config, rest), partial(function, config, optimiser, rest))
-
-    return shared
-
-
-@pytest.fixture(scope="session")
-def updates():
-    """Runs of one config, but for the seed, share their update: it is traced and loaded once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "partial", sharing())
-        yield
-
-
 @pytest.fixture
-def own_updates(updates, monkeypatch):
+def own_updates():
     """For a test that changes what updates are traced from: none are shared with other tests."""
-    monkeypatch.setattr(training, "partial", sharing())
+    updates.compiled_update.cache_clear()
+    yield
+    updates.compiled_update.cache_clear()
 
 
 @pytest.fixture
@@ -83,13 +65,13 @@ def unchecked():
 
 
 @pytest.fixture(scope="session")
-def tiny(updates):
+def tiny():
     """Makes configs: of the tiny task, with settings of one's own."""
     return config
 
 
 @pytest.fixture(scope="session")
-def options(updates):
+def options():
     """The same recipe and settings for the command line, but for the task."""
     settings = {"recipe": "plain"} | {n: value for n, value in SETTINGS.items() if n != "task"}
     return [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]

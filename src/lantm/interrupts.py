@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any, NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -70,6 +71,26 @@ def if_stopped(words: Callable[[], str]) -> Iterator[None]:
         yield
     finally:
         _words.pop()
+
+
+def serve(work: Callable[["SimpleQueue[str]"], None]) -> NoReturn:
+    """A process that works for another one, on what comes as lines through standard input. Where
+    that closes, the other needs no more of it or has died: what is in progress is saved.
+    """
+    watch_signals()
+    asked: SimpleQueue[str] = SimpleQueue()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            asked.put(line.removesuffix("\n"))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=listen, daemon=True).start()
+    try:
+        work(asked)
+    except Stopped as stopped:
+        raise SystemExit(stopped.exit_code) from None
+    raise SystemExit
 
 
 def watch_signals() -> None:

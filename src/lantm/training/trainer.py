@@ -1,10 +1,8 @@
 """A run in progress: updates, validations, starts, and when it ends."""
 
-import dataclasses
 import json
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, NamedTuple
@@ -52,10 +50,11 @@ from lantm.training.steering import (
 )
 from lantm.training.updates import (
     TrainingState,
+    compiled_update,
     initial_machine,
     make_optimiser,
+    program_of,
     start_key,
-    update,
 )
 
 LOG_EVERY = 100
@@ -88,8 +87,7 @@ class Trainer:
         self.optimiser = make_optimiser(self.config)
         machine = initial_machine(self.config, start_key(self.config, 0))
         self.rest = eqx.filter(machine, eqx.is_array, inverse=True)
-        for_any_seed = dataclasses.replace(self.config, seed=0)
-        self.update = jax.jit(partial(update, for_any_seed, self.optimiser, self.rest))
+        self.update = compiled_update(program_of(self.config), self.rest)
         self.normals = normal_table() if self.config.noise else None
         self.validation = evaluation_batches(
             self.task, "validation", 2, self.config.validation_examples

@@ -1,6 +1,8 @@
 """One update: what a run carries from batch to batch, and how a batch changes it."""
 
-from functools import partial
+import dataclasses
+from collections.abc import Callable
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -103,6 +105,29 @@ def learning_rate(config: TrainConfig) -> optax.Schedule:
         return config.lr * 0.99 ** (jnp.maximum(batch - delay, 0) // 20)
 
     return schedule
+
+
+NOT_OF_UPDATES = (
+    *("task", "regime", "data", "seed", "init", "forget_bias", "slow_cells", "sizes_per_batch"),
+    *("validate_every", "validate_from", "validation_examples", "test_examples", "test_far"),
+    *("keep_all", "go_back", "solved", "starts", "start_batches"),
+)
+"""The settings that no update looks at: of problems, of first weights, of scores."""
+
+
+@cache
+def program_of(config: TrainConfig) -> TrainConfig:
+    """The config of all runs whose updates are one program; where their machines or their batches
+    have other shapes, it is compiled for each.
+    """
+    usual = {field.name: field.default for field in dataclasses.fields(config)}
+    return dataclasses.replace(config, **{name: usual[name] for name in NOT_OF_UPDATES})
+
+
+@lru_cache(maxsize=8)
+def compiled_update(program: TrainConfig, rest: SequenceModel) -> Callable[..., Any]:
+    """`update`, for a machine but for its arrays; to trace one takes seconds, so runs share it."""
+    return jax.jit(partial(update, program, make_optimiser(program), rest))
 
 
 def update(

@@ -148,10 +148,9 @@ def _unlink(given: tuple[Array, ...], after: tuple[Array, Array]) -> tuple[Array
     links, precedence, weights = given
     d_links, d_precedence = after
     d_written, d_kept = off_diagonal(d_links), links * d_links
-    ones = jnp.ones_like(weights)
     d_weights = (
-        *(d_written @ precedence, -(d_kept @ ones), -(ones @ d_kept)),
-        *(d_precedence, -jnp.sum(d_precedence * precedence) * ones),
+        *(d_written @ precedence, -jnp.sum(d_kept, axis=1), -jnp.sum(d_kept, axis=0)),
+        *(d_precedence, -jnp.sum(d_precedence * precedence)),
     )
     return (
         (1 - weights[:, None] - weights[None]) * d_links,

@@ -5,17 +5,19 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from queue import SimpleQueue
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from lantm.errors import require_one_of, require_positive
 from lantm.interrupts import SIGNALS, exit_code
 from lantm.processes import SINGLE, available_cores, one_core, own_gpu
-from lantm.studies.sweep.worker import work
+from lantm.studies.sweep.worker import LOG_FILE, work
 
 CACHE = ("JAX_COMPILATION_CACHE", "JAX_PERSISTENT_CACHE")
 """How the settings begin that say where and which compiled programs are kept."""
-LOG_FILE = "worker.log"
 
 
 @runtime_checkable
@@ -40,47 +42,97 @@ class Engine(Protocol):
         ...
 
 
+class Worker(NamedTuple):
+    """A process that trains one run after the other."""
+
+    slot: int
+    process: "subprocess.Popen[str]"
+    answers: "SimpleQueue[str]"
+    """The runs that are over."""
+
+
 class Local:
     """A process for each core of this machine; graphics processors are shared out in turn."""
 
     def __init__(self, workers: int | None = None, file: str | None = None):
         self.slots = workers or available_cores()
         self.file = file
-        self.processes: dict[Path, tuple[int, subprocess.Popen[bytes]]] = {}
+        self.busy: dict[Path, Worker] = {}
+        self.idle: list[Worker] = []
 
     def start(self, folder: Path) -> None:
-        taken = {slot for slot, _ in self.processes.values()}
+        self.idle = [worker for worker in self.idle if worker.process.poll() is None]
+        worker = self.idle.pop() if self.idle else self.launch(folder)
+        self.busy[folder] = worker
+        with suppress(BrokenPipeError):  # it has died, as will be seen
+            tell(worker.process, f"{folder}\n")
+
+    def launch(self, folder: Path) -> Worker:
+        """A new process; what it says before its first run stands in that folder."""
+        taken = {worker.slot for worker in self.busy.values()}
         slot = min(set(range(self.slots)) - taken)
-        words = [sys.executable, "-m", "lantm.studies.sweep.worker", str(folder)]
+        words = [sys.executable, "-m", "lantm.studies.sweep.worker"]
         with one_core(slot), (folder / LOG_FILE).open("wb") as log:
             process = subprocess.Popen(  # noqa: S603 - no shell, our own program
                 words if self.file is None else [*words, self.file],
                 stdin=subprocess.PIPE,
-                stdout=log,
+                stdout=subprocess.PIPE,
                 stderr=log,
+                text=True,
                 env={**os.environ, **SINGLE, **own_gpu(slot)},
                 process_group=0,  # Ctrl-C in a terminal reaches only the sweep
             )
-        self.processes[folder] = slot, process
+        return Worker(slot, process, lines(process))
 
     def ended(self) -> list[tuple[Path, str | None]]:
-        over = {f: p.returncode for f, (_, p) in self.processes.items() if p.poll() is not None}
-        for folder in over:
-            _, process = self.processes.pop(folder)
-            close(process)
-        return [(folder, cause_of_death(folder, code)) for folder, code in over.items()]
+        over: list[tuple[Path, str | None]] = []
+        for folder, worker in list(self.busy.items()):
+            code = worker.process.poll()
+            if not worker.answers.empty():
+                worker.answers.get()
+                self.idle.append(worker)
+                over.append((folder, None))
+            elif code is not None:
+                close(worker.process)
+                over.append((folder, cause_of_death(folder, code)))
+        for folder, _ in over:
+            del self.busy[folder]
+        return over
 
     def stop(self) -> None:
-        for _, process in self.processes.values():
-            close(process)
-        for _, process in self.processes.values():
-            process.wait()
+        workers = [*self.busy.values(), *self.idle]
+        for worker in workers:
+            close(worker.process)
+        for worker in workers:
+            worker.process.wait()
 
 
-def close(process: subprocess.Popen[bytes]) -> None:
+def tell(process: "subprocess.Popen[str]", text: str) -> None:
+    assert process.stdin is not None  # noqa: S101 - it is a pipe
+    process.stdin.write(text)
+    process.stdin.flush()
+
+
+def lines(process: "subprocess.Popen[str]") -> "SimpleQueue[str]":
+    """Those that a process writes, as they come."""
+    queue: SimpleQueue[str] = SimpleQueue()
+    output = process.stdout
+    assert output is not None  # noqa: S101 - it is a pipe
+
+    def read() -> None:
+        with output:
+            for line in output:
+                queue.put(line)
+
+    threading.Thread(target=read, daemon=True).start()
+    return queue
+
+
+def close(process: "subprocess.Popen[str]") -> None:
     """The worker ends when its standard input does."""
     assert process.stdin is not None  # noqa: S101 - it is a pipe
-    process.stdin.close()
+    with suppress(BrokenPipeError):
+        process.stdin.close()
 
 
 def cause_of_death(folder: Path, code: int) -> str | None:

@@ -13,6 +13,7 @@ from lantm.studies.sweep.engines import Engine
 from lantm.studies.sweep.worker import record_failure
 from lantm.training.config import TrainConfig
 from lantm.training.runs import BusyError, Run
+from lantm.training.updates import program_of
 
 ATTEMPTS = 3
 POLL_SECONDS = 0.2
@@ -39,6 +40,8 @@ class Sweep:
         self.running: dict[Path, Run] = {}
         self.rows: list[Row] = []
         self.deaths: Counter[Path] = Counter()
+        self.ended: TrainConfig | None = None
+        """The program of the run that ended last."""
         known = {row["digest"]: row for row in read_results(self.results, missing_ok=True)}
         for config in configs:
             run = Run(self.root / config.name, config, config.digest)
@@ -85,23 +88,33 @@ class Sweep:
 
     def fill(self, engine: Engine) -> None:
         """Start what waits, as far as there is room; another sweep's runs go on waiting."""
-        room = engine.slots - len(self.running)
-        for run in list(self.waiting) if room > 0 else ():
+        taken: list[Run] = []
+        while self.waiting and len(self.running) < engine.slots:
+            run = min(self.waiting, key=self.turn)
+            self.waiting.remove(run)
             if run.result is not None:
-                self.waiting.remove(run)
                 self.rows.append(result_row(run))
             elif is_free(Run.create(run.config, self.root)):
-                self.waiting.remove(run)
                 if not (run.path / GRID_FILE).exists():
                     run.write_json(GRID_FILE, self.grid)
                 self.running[run.path] = run
                 engine.start(run.path)
-                room -= 1
-            if not room:
-                return
+            else:
+                taken.append(run)
+        self.waiting += taken
+
+    def turn(self, run: Run) -> int:
+        """What can go on with the compiled programs of the run that ended last comes first, then
+        what shares none with those that are running.
+        """
+        program = program_of(run.config)
+        if program == self.ended:
+            return 0
+        return 1 + any(program == program_of(other.config) for other in self.running.values())
 
     def settle(self, run: Run, problem: str | None) -> None:
         """A run ended: with a result, or it waits for its next attempt."""
+        self.ended = program_of(run.config)
         if problem is not None:
             self.deaths[run.path] += 1
             if run.result is None and self.deaths[run.path] == ATTEMPTS:
