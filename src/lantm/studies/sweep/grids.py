@@ -220,7 +220,7 @@ SPACE_TASKS = ("copy", "reverse", "priority_sort", "repeat_copy")
 
 
 SPACE_BUDGET: Settings = {"batches": 3000, "starts": 3}
-"""The same for all of them: less than the recipe has, which spends most where nothing is learned."""
+"""The same for all: less than the recipe has, which spends most where nothing is learned."""
 LEAST_BUDGET: Settings = {"batches": 2500, "starts": 1, "growth_of": "answers"}
 """For repeat_copy, which the whole recipe does not learn in the plane."""
 
