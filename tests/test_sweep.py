@@ -11,7 +11,6 @@ import re
 import signal
 import subprocess
 import sys
-import types
 from pathlib import Path
 
 import pytest
@@ -524,16 +523,21 @@ def test_dry_run_trains_nothing(capsys):
 # ---- processes
 
 
+class NoProcess(subprocess.Popen):
+    """What would be started, but is not."""
+
+    def __init__(self, *words, env, **more):
+        self.env, self.stdin, self.stdout = env, io.StringIO(), io.StringIO()
+        self.returncode = None
+
+    def __del__(self):
+        """There is nothing to end."""
+
+
 def test_workers_side_by_side_have_gpus_of_their_own(tiny, tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
     folders = [lantm.Run.create(tiny(seed=seed), tmp_path).path for seed in range(3)]
-    monkeypatch.setattr(
-        subprocess,
-        "Popen",
-        lambda *words, env, **more: types.SimpleNamespace(
-            env=env, stdin=io.StringIO(), stdout=io.StringIO()
-        ),
-    )
+    monkeypatch.setattr(subprocess, "Popen", NoProcess)
     engine = Local(3)
     for folder in folders:
         engine.start(folder)
