@@ -249,18 +249,22 @@ def test_models_that_our_recipe_makes_one_machine_refer_to_each_other():
     }
 
 
-def test_a_space_has_a_line():
+def test_a_space_has_a_line_and_budgets_are_kept_apart():
+    within = {"batches": 3000, "starts": 3}
     rows = [
         told_row("a", 1.0, task="copy", space="plane"),
-        told_row("b", 0.9, task="copy", space="circle"),
-        told_row("c", 0.1, task="reverse", space="line*circle"),
+        told_row("b", 0.9, task="copy", space="circle", **within),
+        told_row("c", 0.1, task="reverse", space="line*circle", **within),
+        told_row("d", 0.3, task="repeat_copy", space="plane", **within),
+        told_row("e", 0.8, task="copy", space="plane", **within, seed=2),
     ]
     table = TABLES["spaces"](parse(rows), "best")
-    assert table.header == ["space", "copy", "reverse"]
+    others = ["copy, as it is", "repeat_copy, other settings"]
+    assert table.header == ["space", "copy", "reverse", *others]
     assert table.rows == [
-        ["plane", "1 of 1: 100 / 100", EMPTY],
-        ["circle", "1 of 1: 90.00 / 90.00", EMPTY],
-        ["line*circle", EMPTY, "0 of 1: 10.00 / 10.00"],
+        ["plane", "0 of 1: 80.00 / 80.00", EMPTY, "1 of 1: 100 / 100", "0 of 1: 30.00 / 30.00"],
+        ["circle", "1 of 1: 90.00 / 90.00", EMPTY, EMPTY, EMPTY],
+        ["line*circle", EMPTY, "0 of 1: 10.00 / 10.00", EMPTY, EMPTY],
     ]
 
 

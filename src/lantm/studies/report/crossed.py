@@ -2,6 +2,7 @@
 the paper's whole grid for one model.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -10,7 +11,13 @@ from lantm.studies.entries import EMPTY, SOLVED, Result, count
 from lantm.studies.report.counts import middle
 from lantm.studies.report.table import CHECKPOINT, Table
 from lantm.studies.report.tables import NOT_RUN
-from lantm.studies.sweep.grids import GRIDS, HARD_TASKS, Settings, ablation_settings
+from lantm.studies.sweep.grids import (
+    GRIDS,
+    HARD_TASKS,
+    Settings,
+    ablation_settings,
+    space_budget,
+)
 from lantm.training.config import configure, option
 from lantm.training.evaluation import percent
 from lantm.training.kinds import paper_axes
@@ -69,14 +76,46 @@ def spaces_table(results: Sequence[Result], checkpoint: str) -> Table:
     """A line for each key space, in the order of the catalogue; those of users come last."""
     found = set(map(space_of, results))
     spaces = [name for name in CATALOGUE if name in found] + sorted(found - set(CATALOGUE))
-    tasks = list(dict.fromkeys(result.cell.task for result in results))
-    caption = f"The default recipe in each key space. {ENTRIES} {CHECKPOINT[checkpoint]} {NOT_RUN}"
-    rows = crossed(results, space_of, spaces, tasks)
-    return Table("Key spaces", caption, ["space", *tasks], rows, labels=1)
+    columns = sorted({column_of(result) for result in results}, key=column_order)
+    caption = (
+        "The default recipe in each key space, within one budget: at most three starts and 3,000 "
+        "batches, of repeat_copy one start and 2,500. As it is: with up to eight starts and 10,000 "
+        f"batches (`lantm train TASK --space NAME`). {ENTRIES} {CHECKPOINT[checkpoint]} {NOT_RUN}"
+    )
+    rows = crossed(results, space_of, spaces, columns, column_of=column_of)
+    return Table("Key spaces", caption, ["space", *columns], rows, labels=1)
 
 
 def space_of(result: Result) -> str:
     return result.space or "the model's own"
+
+
+def column_of(result: Result) -> str:
+    """The task, and with what settings, if not those of the sweep."""
+    task, given = result.cell.task, options_of(result.settings)
+    if given == options_of(configure("default", **space_budget(task)).command):
+        return task
+    return f"{task}, {AS_IT_IS if not given else 'other settings'}"
+
+
+def options_of(command: str) -> str:
+    """Of a command that trains, but for the task and the space.
+
+    >>> options_of("lantm train copy --space 'line*circle' --starts 3")
+    ' --starts 3'
+    """
+    return re.sub(r"^lantm train \S+| --space ('[^']*'|\S+)", "", command)
+
+
+AS_IT_IS = "as it is"
+"""The default recipe with all its starts and batches."""
+
+
+def column_order(column: str) -> tuple[bool, int]:
+    """Within the budget first, in the order of the sweep."""
+    task, comma, _ = column.partition(",")
+    tasks = GRIDS["spaces"].tasks
+    return bool(comma), tasks.index(task) if task in tasks else len(tasks)
 
 
 def lantm_s_table(results: Sequence[Result], checkpoint: str) -> Table:
@@ -114,12 +153,13 @@ def crossed(
     results: Sequence[Result],
     label_of: Callable[[Result], str],
     labels: Sequence[str],
-    tasks: Sequence[str],
+    columns: Sequence[str],
     entry: Callable[[Sequence[Result]], str] = rate,
+    column_of: Callable[[Result], str] = lambda result: result.cell.task,
 ) -> list[list[str]]:
-    """A row for each label, an entry for each task where something was run."""
+    """A row for each label, an entry for each column, a task, where something was run."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
-        groups.setdefault((label_of(result), result.cell.task), []).append(result)
+        groups.setdefault((label_of(result), column_of(result)), []).append(result)
     entries = {place: entry(runs) for place, runs in groups.items()}
-    return [[label, *(entries.get((label, task), EMPTY) for task in tasks)] for label in labels]
+    return [[label, *(entries.get((label, name), EMPTY) for name in columns)] for label in labels]

@@ -227,8 +227,11 @@ LEAST_BUDGET: Settings = {"batches": 2500, "starts": 1, "growth_of": "answers"}
 
 def space_settings(task: str, model: str, regime: str) -> list[Settings]:
     """The default recipe in every key space of the catalogue, within one budget."""
-    budget = LEAST_BUDGET if task == "repeat_copy" else SPACE_BUDGET
-    return [budget | {"space": space} for space in CATALOGUE]
+    return [space_budget(task) | {"space": space} for space in CATALOGUE]
+
+
+def space_budget(task: str) -> Settings:
+    return LEAST_BUDGET if task == "repeat_copy" else SPACE_BUDGET
 
 
 GRIDS = {
