@@ -188,6 +188,14 @@ def test_turns_of_many_dimensions(case, size):
 logarithm = jax.jit(lantm.HyperSphere().log)
 
 
+def test_a_velocity_of_a_hypersphere_that_is_too_long_is_cut():
+    exp = jax.jit(jax.value_and_grad(lambda turn: lantm.HyperSphere().exp(turn)[0, 1]))
+    direction = jnp.ones(10) / 10**0.5
+    (far, slope), (longest, _) = exp(1e3 * direction), exp(32 * direction)
+    assert far == pytest.approx(longest, abs=1e-12)
+    assert direction @ slope == pytest.approx(0, abs=1e-12)
+
+
 # ---- the hyperbolic plane far out
 
 
