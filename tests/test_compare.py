@@ -11,7 +11,6 @@ from lantm.studies.report import TABLES, draw_curves, parse
 from lantm.studies.report.peers import entries
 from lantm.studies.results import course, result_row
 from lantm.studies.sweep.grids import GRIDS, PEERS
-from lantm.training.config import configure
 from lantm.training.lengths import evaluate_lengths, save_lengths
 from test_cli import assert_picture, copy_of, refused
 
@@ -158,36 +157,35 @@ def test_mistakes_get_one_line(options, said, tmp_path, monkeypatch, capsys):
     assert said in refused(capsys, "compare", *options)
 
 
-def test_the_grid_gives_every_peer_the_same_budget():
-    configs = GRIDS["peers"]._replace(tasks=["copy"]).configs()
-    assert {config.model.model for config in configs} == set(PEERS)
-    same = [config for config in configs if config != configure(task="copy", test_far=True)]
-    budget = {(c.batches, c.clip, c.regime, c.test_far, c.optimiser, c.starts) for c in same}
-    assert budget == {(3000, 1.0, "small", True, "adam", 1)}
+def test_every_peer_is_tried_in_three_ways_within_the_same_budget():
+    tried = GRIDS["trial"].configs()
+    assert {config.model.model for config in tried} == set(PEERS)
+    budget = {(c.batches, c.clip, c.regime, c.test_far, c.optimiser, c.starts) for c in tried}
+    assert budget == {(2000, 1.0, "small", True, "adam", 1)}
     for name in PEERS:
-        own = [config for config in same if config.model.model == name]
+        own = [config for config in tried if config.model.model == name]
         assert (len({c.lr for c in own}), {c.seed for c in own}) == (3, {1})
         assert [c.rate_by for c in own] == ["clock", "clock", "performance"], "and our training"
-    assert len(configs) == len(same) + 1, "and LANTM with our whole recipe"
-    assert {len(GRIDS[name].configs()) for name in ("peers", "chomsky")} == {200, 250}
 
 
-def test_more_seeds_of_the_settings_that_validation_selects():
-    first = GRIDS["peers"]._replace(tasks=["copy"], models=["gru", "ntm"]).configs()
+def test_every_task_is_trained_in_the_way_that_the_trial_selects():
+    tried = GRIDS["trial"]._replace(models=["gru", "ntm"]).configs()
 
     def ended(config, share):
         found = row(config.model.model, config.lr, 1, [1.0, 1 - share], validation=share)
         return found | {"digest": config.digest, "config": config.flat()}
 
     rows = [
-        ended(config, share) for config, share in zip(first, [0.1, 0.7, 0.7, 0.9], strict=False)
+        ended(config, share)
+        for config, share in zip(tried, [0.1, 0.7, 0.0, 0.7, 0.2, 0.9], strict=True)
     ]
-    found = GRIDS["peers_again"].configs({}, rows)
-    assert [(c.task, c.model.model, c.lr, c.seed) for c in found] == [
-        *[("copy", "gru", 0.003, seed) for seed in (2, 3)],
-        *[("copy", "ntm", 0.001, seed) for seed in (2, 3)],
-    ]
-    assert not GRIDS["chomsky_again"].configs({}, rows)
+    for name in ("peers", "chomsky"):
+        found = GRIDS[name].configs({}, rows)
+        places = {(c.task, c.model.model, c.seed) for c in found}
+        assert len(places) == len(found) == len(GRIDS[name].tasks) * 2 * 3, "each place once"
+        ways = {(c.model.model, c.lr, c.rate_by) for c in found}
+        assert ways == {("gru", 0.003, "clock"), ("ntm", 0.005, "performance")}
+    assert not GRIDS["peers"].configs({}, []), "before the trial"
 
 
 # ---- what a run tells
