@@ -250,7 +250,7 @@ def test_models_that_our_recipe_makes_one_machine_refer_to_each_other():
 
 
 def test_a_space_has_a_line_and_budgets_are_kept_apart():
-    within = {"batches": 3000, "starts": 3}
+    within = {"batches": 2500, "starts": 1}
     rows = [
         told_row("a", 1.0, task="copy", space="plane"),
         told_row("b", 0.9, task="copy", space="circle", **within),
@@ -259,7 +259,7 @@ def test_a_space_has_a_line_and_budgets_are_kept_apart():
         told_row("e", 0.8, task="copy", space="plane", **within, seed=2),
     ]
     table = TABLES["spaces"](parse(rows), "best")
-    others = ["copy, as it is", "repeat_copy, other settings"]
+    others = ["copy, as it is", "repeat_copy, --batches 2500 --starts 1"]
     assert table.header == ["space", "copy", "reverse", *others]
     assert table.rows == [
         ["plane", "0 of 1: 80.00 / 80.00", EMPTY, "1 of 1: 100 / 100", "0 of 1: 30.00 / 30.00"],

@@ -78,8 +78,8 @@ def spaces_table(results: Sequence[Result], checkpoint: str) -> Table:
     spaces = [name for name in CATALOGUE if name in found] + sorted(found - set(CATALOGUE))
     columns = sorted({column_of(result) for result in results}, key=column_order)
     caption = (
-        "The default recipe in each key space, within one budget: at most three starts and 3,000 "
-        "batches, of repeat_copy one start and 2,500. As it is: with up to eight starts and 10,000 "
+        "The default recipe in each key space. The first columns are single starts of 2,500 "
+        "batches at most; as it is: with up to eight starts and 10,000 "
         f"batches (`lantm train TASK --space NAME`). {ENTRIES} {CHECKPOINT[checkpoint]} {NOT_RUN}"
     )
     rows = crossed(results, space_of, spaces, columns, column_of=column_of)
@@ -95,7 +95,7 @@ def column_of(result: Result) -> str:
     task, given = result.cell.task, options_of(result.settings)
     if given == options_of(configure("default", **space_budget(task)).command):
         return task
-    return f"{task}, {AS_IT_IS if not given else 'other settings'}"
+    return f"{task}, {given.strip() or AS_IT_IS}"
 
 
 def options_of(command: str) -> str:
