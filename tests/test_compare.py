@@ -71,6 +71,13 @@ def test_validation_selects_the_settings_and_all_their_seeds_are_shown():
     assert cells["coarse 10x"] == EMPTY, "nothing was measured"
 
 
+def test_several_starts_are_a_competitor_of_their_own():
+    several = row("lantm", 0.005, 1, [1.0, 1.0], validation=1.0)
+    several["config"] = several["config"] | {"starts": 8}
+    found = [cells[1] for cells in table(rows=[*ROWS, several]).rows if cells[0] == "copy"]
+    assert found == ["lantm, 8 starts", "lantm", "ntm"]
+
+
 def test_a_failed_run_has_nothing_right_whatever_its_validation_was():
     rows = [row("ntm", 0.1, 1, [], validation=1.0), row("ntm", 0.2, 1, [0.3, 0.1])]
     assert line(table(rows=rows), "copy", "ntm")["command"].endswith("0.2")
@@ -180,12 +187,14 @@ def test_every_task_is_trained_in_the_way_that_the_trial_selects():
         for config, share in zip(tried, [0.1, 0.7, 0.0, 0.7, 0.2, 0.9], strict=True)
     ]
     for name in ("peers", "chomsky"):
-        found = GRIDS[name].configs({}, rows)
+        grid = GRIDS[name]._replace(models=["gru", "ntm"])
+        found = grid.configs({}, rows)
         places = {(c.task, c.model.model, c.seed) for c in found}
         assert len(places) == len(found) == len(GRIDS[name].tasks) * 2 * 3, "each place once"
         ways = {(c.model.model, c.lr, c.rate_by) for c in found}
         assert ways == {("gru", 0.003, "clock"), ("ntm", 0.005, "performance")}
-    assert not GRIDS["peers"].configs({}, []), "before the trial"
+        assert not grid.configs({}, []), "before the trial"
+        assert {c.starts for c in GRIDS[name].configs()} == {8}, "LANTM with our whole recipe"
 
 
 # ---- what a run tells

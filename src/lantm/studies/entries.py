@@ -69,6 +69,8 @@ class Result:
     """Of the same checkpoint, with as many slots as it was given at most."""
     space: str | None = None
     """Of its keys, if the settings name one."""
+    starts: int = 1
+    """How many there may be."""
 
     @property
     def settings(self) -> str:
@@ -117,6 +119,7 @@ def _parse(row: Mapping[str, Any], checkpoint: str) -> Result:
         (validation["coarse"], validation["fine"]),
         _lengths(row, checkpoint),
         config.get("space"),
+        config.get("starts", 1),
     )
     if not failed and result.twice is None:
         raise ValueError(f"result {row['digest']} has no 2x score of the checkpoint {checkpoint}")

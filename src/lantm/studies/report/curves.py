@@ -26,13 +26,14 @@ def draw_curves(results: Sequence[Result]) -> Figure:
             "no result has scores by size; lantm eval RUN --lengths 1:500 --save keeps some"
         )
     tasks = list(dict.fromkeys(entry.task for entry in found))
-    present = {entry.model for entry in found}
-    models = [*(name for name in MODELS if name in present), *sorted(present - MODELS.keys())]
+    known = {model: number for number, model in enumerate(MODELS)}
+    ordered = sorted(found, key=lambda e: (known.get(e.model, len(known)), e.model, e.starts))
+    names = list(dict.fromkeys(entry.name for entry in ordered))
     columns, rows = min(len(tasks), COLUMNS), -(-len(tasks) // COLUMNS)
     figure = blank("Symbols right at every size", 4.0 * columns + 2, 3.2 * rows + 1)
     panels = list(figure.subplots(rows, columns, squeeze=False, sharey=True).flat)
     for axes, task in zip(panels, tasks, strict=False):
-        draw_task(axes, task, [entry for entry in found if entry.task == task], models)
+        draw_task(axes, task, [entry for entry in found if entry.task == task], names)
     for axes in panels[len(tasks) :]:
         axes.set_axis_off()
     handles = {
@@ -44,18 +45,18 @@ def draw_curves(results: Sequence[Result]) -> Figure:
     return figure
 
 
-def draw_task(axes: Axes, task: str, found: Sequence[Entry], models: Sequence[str]) -> None:
+def draw_task(axes: Axes, task: str, found: Sequence[Entry], names: Sequence[str]) -> None:
     """The curves of one task."""
     if task in TASKS:
         sizes = TASKS[task].sizes()
         axes.axvspan(sizes[0] - 0.5, sizes[-1] + 0.5, color="#dddddd", label="sizes of training")
     for entry in found:
-        number = models.index(entry.model)
+        number = names.index(entry.name)
         colour = COLOURS[number % len(COLOURS)]
         curve = entry.curve()
         style = "-" if number < len(COLOURS) else "--"
         means = [fmean(shares) for shares in curve.values()]
-        axes.plot(list(curve), means, style, color=colour, label=entry.model)
+        axes.plot(list(curve), means, style, color=colour, label=entry.name)
         low, high = ([edge(shares) for shares in curve.values()] for edge in (min, max))
         axes.fill_between(list(curve), low, high, color=colour, alpha=0.2)
     axes.set(title=task, xlabel="size", ylabel="symbols right", ylim=(-0.03, 1.03), xlim=(0, None))

@@ -20,13 +20,20 @@ SELECTION = (
 
 @dataclass(frozen=True)
 class Entry:
-    """A model on a task: the runs with the settings that validation selects."""
+    """A model on a task: the runs with the settings that validation selects. With several starts
+    it is a competitor of its own.
+    """
 
     task: str
     model: str
+    starts: int
     runs: tuple[Result, ...]
     tried: int
     """How many settings there were."""
+
+    @property
+    def name(self) -> str:
+        return self.model if self.starts == 1 else f"{self.model}, {self.starts} starts"
 
     @property
     def command(self) -> str:
@@ -59,18 +66,16 @@ class Entry:
 
 def entries(results: Iterable[Result]) -> list[Entry]:
     """Every task and model, by task; of a task the best model at twice the training size first."""
-    places: dict[tuple[str, str], dict[str, list[Result]]] = {}
+    places: dict[tuple[str, str, int], dict[str, list[Result]]] = {}
     for result in results:
-        place = places.setdefault((result.cell.task, result.cell.model), {})
+        where = (result.cell.task, result.cell.model, result.starts)
+        place = places.setdefault(where, {})
         place.setdefault(result.settings, []).append(result)
-    found = [
-        Entry(task, model, tuple(select(tried)), len(tried))
-        for (task, model), tried in places.items()
-    ]
+    found = [Entry(*where, tuple(select(tried)), len(tried)) for where, tried in places.items()]
 
     def order(entry: Entry) -> tuple[object, ...]:
         scores = [entry.coarse(multiple) for multiple in (2, 1)]
-        return entry.task, *(-fmean(shares) if shares else 1.0 for shares in scores), entry.model
+        return entry.task, *(-fmean(shares) if shares else 1.0 for shares in scores), entry.name
 
     return sorted(found, key=order)
 
@@ -93,7 +98,7 @@ def peers_table(results: Sequence[Result], checkpoint: str) -> Table:
         solved = [run for run in runs if run.solved]
         rows.append(
             [
-                *(entry.task, entry.model, entry.command, str(runs[0].parameters or EMPTY)),
+                *(entry.task, entry.name, entry.command, str(runs[0].parameters or EMPTY)),
                 *(str(entry.tried), *(f"{len(part)} of {len(runs)}" for part in (learned, solved))),
                 middle([run.learned for run in learned]),
                 middle([run.learned_seconds for run in learned]),
@@ -122,7 +127,7 @@ def lengths_table(results: Sequence[Result], checkpoint: str) -> Table:
             sizes = [size for size in entry.curve() if size > TASKS[entry.task].largest]
             covered = f"{sizes[0]} to {sizes[-1]} ({len(sizes)})"
             shares = [percent(share) for share in (max(scores), fmean(scores))]
-            labels = [entry.task, entry.model, entry.command, covered]
+            labels = [entry.task, entry.name, entry.command, covered]
             rows.append([*labels, *shares, str(len(scores))])
     caption = (
         "Percent of the symbols of an answer right, without its end symbol, on average over the "

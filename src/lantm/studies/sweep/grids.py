@@ -148,6 +148,8 @@ OUR_TRAINING: Settings = BUDGET | {"recipe": "default", "starts": 1}
 """As much of our recipe as a model can take, with one start."""
 TRIAL = "priority_sort"
 """The task on which the way to train a model is selected."""
+WHOLE_RECIPE: Settings = {"recipe": "default", "test_far": True}
+"""With as many starts and batches as it takes."""
 
 
 def peer_settings(task: str, model: str, regime: str) -> list[Settings]:
@@ -156,9 +158,14 @@ def peer_settings(task: str, model: str, regime: str) -> list[Settings]:
     return [*(PLAIN_TRAINING | {"lr": rate} for rate in rates), OUR_TRAINING]
 
 
+def rival_settings(task: str, model: str, regime: str) -> list[Settings]:
+    """These ways, and of Lie-access models the whole recipe, outside the budget."""
+    return peer_settings(task, model, regime) + [WHOLE_RECIPE] * (model in LIE_MODELS)
+
+
 def selected(configs: list[TrainConfig], rows: Sequence[Row]) -> list[TrainConfig]:
-    """Those trained in the way of a model that is best on the validation problems of the trial.
-    Of a model without a run there nothing is selected.
+    """Those trained in the way of a model that is best on the validation problems of the trial,
+    and what is outside its budget. Of a model without a run there no way is selected.
     """
     known = zip((row["digest"] for row in rows), parse(rows), strict=True)
     promise = {digest: result.promise for digest, result in known}
@@ -169,9 +176,10 @@ def selected(configs: list[TrainConfig], rows: Sequence[Row]) -> list[TrainConfi
     best: dict[str, str] = {}
     for config in configs:
         model, way = config.model.model, trial(config)
-        if way in promise and promise[way] > promise.get(best.get(model, ""), (-1.0, -1.0)):
+        told = way in promise and config.starts == 1
+        if told and promise[way] > promise.get(best.get(model, ""), (-1.0, -1.0)):
             best[model] = way
-    return [config for config in configs if trial(config) == best.get(config.model.model)]
+    return [c for c in configs if c.starts > 1 or trial(c) == best.get(c.model.model)]
 
 
 def first_seed(config: TrainConfig) -> str:
@@ -261,8 +269,8 @@ GRIDS = {
             "lantm_s", "paper", paper_settings, ("double", "bigram_flip"), ("lantm_s",), ("small",)
         ),
         Grid("trial", "plain", peer_settings, (TRIAL,), PEERS, ["small"], (1,)),
-        Grid("peers", "plain", peer_settings, PEER_TASKS, PEERS, ["small"], select=selected),
-        Grid("chomsky", "plain", peer_settings, SUITE, PEERS, ["small"], select=selected),
+        Grid("peers", "plain", rival_settings, PEER_TASKS, PEERS, ["small"], select=selected),
+        Grid("chomsky", "plain", rival_settings, SUITE, PEERS, ["small"], select=selected),
     )
 }
 
