@@ -164,7 +164,9 @@ def test_the_guide_says_how_many_runs_a_grid_has():
     every = {name: grid._replace(select=lambda runs, _: runs) for name, grid in GRIDS.items()}
     small = {name: len(grid.configs()) for name, grid in every.items() if name != "paper"}
     for name in ("peers", "chomsky"):  # one way of each model, and the whole recipe
-        small[name] = len({(c.task, c.model.model, c.starts, c.seed) for c in every[name].configs()})
+        small[name] = len(
+            {(c.task, c.model.model, c.starts, c.seed) for c in every[name].configs()}
+        )
     assert small == {name: int(told[name]) for name in small}
 
 

@@ -141,7 +141,7 @@ PEER_TASKS = ("copy", "reverse", "interleaved_add", "priority_sort", "repeat_cop
 SUITE = tuple(name for name, task in TASKS.items() if isinstance(task, ChomskyTask))
 
 
-BUDGET: Settings = {"batches": 2000, "validate_from": 500, "test_far": True}
+BUDGET: Settings = {"batches": 2000, "validate_from": 500, "test_far": True, "test_examples": 320}
 """The same for all of them; a run ends early where there is nothing left to learn."""
 PLAIN_TRAINING: Settings = BUDGET | {"optimiser": "adam", "decay_delay": None, "solved": 0.99}
 OUR_TRAINING: Settings = BUDGET | {"recipe": "default", "starts": 1}
