@@ -167,8 +167,8 @@ def test_mistakes_get_one_line(options, said, tmp_path, monkeypatch, capsys):
 def test_every_peer_is_tried_in_three_ways_within_the_same_budget():
     tried = GRIDS["trial"].configs()
     assert {config.model.model for config in tried} == set(PEERS)
-    budget = {(c.batches, c.clip, c.regime, c.test_far, c.optimiser, c.starts) for c in tried}
-    assert budget == {(2000, 1.0, "small", True, "adam", 1)}
+    budget = {(c.batches, c.clip, c.regime, c.test_examples, c.optimiser, c.starts) for c in tried}
+    assert budget == {(2000, 1.0, "small", 320, "adam", 1)}
     for name in PEERS:
         own = [config for config in tried if config.model.model == name]
         assert (len({c.lr for c in own}), {c.seed for c in own}) == (3, {1})
