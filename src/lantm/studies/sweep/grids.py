@@ -154,7 +154,7 @@ WHOLE_RECIPE: Settings = {"recipe": "default", "test_far": True}
 
 def peer_settings(task: str, model: str, regime: str) -> list[Settings]:
     """The ways to train a model: two learning rates, and our training. How far machines go is
-    measured on tasks whose problems stay short enough; the trial's grow with the square of the size.
+    measured where problems stay short; those of the trial grow with the square of the size.
     """
     rates = [0.0003, 0.001] if model == "transformer" else [0.001, 0.003]
     ways = [*(PLAIN_TRAINING | {"lr": rate} for rate in rates), OUR_TRAINING]
