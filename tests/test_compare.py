@@ -171,7 +171,7 @@ def test_every_peer_is_tried_in_three_ways_within_the_same_budget():
     assert budget == {(2000, 1.0, "small", 320, "adam", 1)}
     for name in PEERS:
         own = [config for config in tried if config.model.model == name]
-        assert (len({c.lr for c in own}), {c.seed for c in own}) == (3, {1})
+        assert (len({c.digest for c in own}), {c.seed for c in own}) == (3, {1})
         assert [c.rate_by for c in own] == ["clock", "clock", "performance"], "and our training"
 
 

@@ -156,8 +156,12 @@ def peer_settings(task: str, model: str, regime: str) -> list[Settings]:
     """The ways to train a model: two learning rates, and our training. How far machines go is
     measured where problems stay short; those of the trial grow with the square of the size.
     """
-    rates = [0.0003, 0.001] if model == "transformer" else [0.001, 0.003]
-    ways = [*(PLAIN_TRAINING | {"lr": rate} for rate in rates), OUR_TRAINING]
+    low, high, ours = (0.0003, 0.001, 0.001) if model == "transformer" else (0.001, 0.003, 0.005)
+    ways = [
+        PLAIN_TRAINING | {"lr": low},
+        PLAIN_TRAINING | {"lr": high},
+        OUR_TRAINING | {"lr": ours},
+    ]
     return [way | {"test_far": task != TRIAL} for way in ways]
 
 
