@@ -176,7 +176,7 @@ def test_every_peer_is_tried_in_three_ways_within_the_same_budget():
 
 
 def test_every_task_is_trained_in_the_way_that_the_trial_selects():
-    tried = GRIDS["trial"]._replace(models=["gru", "ntm"]).configs()
+    tried = GRIDS["trial"]._replace(models=["gru", "lantm"]).configs()
 
     def ended(config, share):
         found = row(config.model.model, config.lr, 1, [1.0, 1 - share], validation=share)
@@ -187,14 +187,18 @@ def test_every_task_is_trained_in_the_way_that_the_trial_selects():
         for config, share in zip(tried, [0.1, 0.7, 0.0, 0.7, 0.2, 0.9], strict=True)
     ]
     for name in ("peers", "chomsky"):
-        grid = GRIDS[name]._replace(models=["gru", "ntm"])
+        grid = GRIDS[name]._replace(models=["gru", "lantm"])
         found = grid.configs({}, rows)
-        places = {(c.task, c.model.model, c.seed) for c in found}
-        assert len(places) == len(found) == len(GRIDS[name].tasks) * 2 * 3, "each place once"
-        ways = {(c.model.model, c.lr, c.rate_by) for c in found}
-        assert ways == {("gru", 0.003, "clock"), ("ntm", 0.005, "performance")}
-        assert not grid.configs({}, []), "before the trial"
-        assert {c.starts for c in GRIDS[name].configs()} == {8}, "LANTM with our whole recipe"
+        places = {(c.task, c.model.model, c.starts, c.seed) for c in found}
+        assert len(places) == len(found) == len(GRIDS[name].tasks) * 3 * 3, "each place once"
+        ways = {(c.model.model, c.starts, c.lr, c.rate_by) for c in found}
+        assert ways == {
+            ("gru", 1, 0.003, "clock"),
+            ("lantm", 1, 0.005, "performance"),
+            ("lantm", 8, 0.005, "performance"),
+        }
+        with pytest.raises(ValueError, match=r"not tried in all ways: lantm$"):
+            grid.configs({}, rows[:4])
 
 
 # ---- what a run tells

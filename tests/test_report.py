@@ -257,14 +257,19 @@ def test_a_space_has_a_line_and_budgets_are_kept_apart():
         told_row("c", 0.1, task="reverse", space="line*circle", **within),
         told_row("d", 0.3, task="repeat_copy", space="plane", **within),
         told_row("e", 0.8, task="copy", space="plane", **within, seed=2),
+        told_row("f", 0.4, task="copy", space="circle", starts=2),
     ]
     table = TABLES["spaces"](parse(rows), "best")
-    others = ["copy, as it is", "repeat_copy, --batches 2500 --starts 1"]
+    others = ["copy, as it is", "copy, --starts 2", "repeat_copy, --batches 2500 --starts 1"]
     assert table.header == ["space", "copy", "reverse", *others]
     assert table.rows == [
-        ["plane", "0 of 1: 80.00 / 80.00", EMPTY, "1 of 1: 100 / 100", "0 of 1: 30.00 / 30.00"],
-        ["circle", "1 of 1: 90.00 / 90.00", EMPTY, EMPTY, EMPTY],
-        ["line*circle", EMPTY, "0 of 1: 10.00 / 10.00", EMPTY, EMPTY],
+        [
+            *("plane", "0 of 1: 80.00 / 80.00"),
+            *(EMPTY, "1 of 1: 100 / 100", EMPTY),
+            "0 of 1: 30.00 / 30.00",
+        ],
+        ["circle", "1 of 1: 90.00 / 90.00", EMPTY, EMPTY, "0 of 1: 40.00 / 40.00", EMPTY],
+        ["line*circle", EMPTY, "0 of 1: 10.00 / 10.00", EMPTY, EMPTY, EMPTY],
     ]
 
 

@@ -73,7 +73,7 @@ def if_stopped(words: Callable[[], str]) -> Iterator[None]:
         _words.pop()
 
 
-def serve(work: Callable[["SimpleQueue[str]"], None]) -> NoReturn:
+def serve(work: Callable[["SimpleQueue[str]"], NoReturn]) -> NoReturn:
     """A process that works for another one, on what comes as lines through standard input. Where
     that closes, the other needs no more of it or has died: what is in progress is saved.
     """
@@ -90,7 +90,6 @@ def serve(work: Callable[["SimpleQueue[str]"], None]) -> NoReturn:
         work(asked)
     except Stopped as stopped:
         raise SystemExit(stopped.exit_code) from None
-    raise SystemExit
 
 
 def watch_signals() -> None:

@@ -77,9 +77,9 @@ def _multiply(
 ) -> tuple[Matrix, Matrix]:
     """In such a form that, on the way back, it is a sum of outer products again."""
     (left, right), (d_left, d_right) = factors, changes
-    size = range(len(left))
-    by_right = jnp.stack([jnp.sum(d_left * right[None, :, k], axis=1) for k in size], axis=1)
-    by_left = jnp.stack([jnp.sum(left[k, :, None] * d_right, axis=0) for k in size])
+    places = range(len(left))
+    by_right = jnp.stack([jnp.sum(d_left * right[None, :, k], axis=1) for k in places], axis=1)
+    by_left = jnp.stack([jnp.sum(left[k, :, None] * d_right, axis=0) for k in places])
     return multiply(left, right), by_right + by_left
 
 

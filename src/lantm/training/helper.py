@@ -8,6 +8,7 @@ process needs no more of them or has died.
 
 import sys
 from queue import SimpleQueue
+from typing import NoReturn
 
 from lantm.extensions import load_file
 from lantm.interrupts import serve
@@ -15,7 +16,7 @@ from lantm.training.runs import Run
 from lantm.training.trainer import Trainer
 
 
-def work(numbers: "SimpleQueue[str]", folder: str, *files: str) -> None:
+def work(numbers: "SimpleQueue[str]", folder: str, *files: str) -> NoReturn:
     """Train what is asked for, for ever."""
     for file in files:
         load_file(file)

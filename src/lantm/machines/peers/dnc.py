@@ -144,7 +144,7 @@ def _link(*given: Array) -> tuple[tuple[Array, Array], tuple[Array, ...]]:
 
 
 def _unlink(given: tuple[Array, ...], after: tuple[Array, Array]) -> tuple[Array, Array, Array]:
-    """By products with vectors; the sums that JAX would find take several times as long."""
+    """By products with vectors where JAX would take sums, which last several times as long."""
     links, precedence, weights = given
     d_links, d_precedence = after
     d_written, d_kept = off_diagonal(d_links), links * d_links

@@ -14,6 +14,7 @@ from lantm.studies.report.tables import NOT_RUN
 from lantm.studies.sweep.grids import (
     GRIDS,
     HARD_TASKS,
+    SPACE_BUDGET,
     Settings,
     ablation_settings,
     space_budget,
@@ -78,9 +79,11 @@ def spaces_table(results: Sequence[Result], checkpoint: str) -> Table:
     spaces = [name for name in CATALOGUE if name in found] + sorted(found - set(CATALOGUE))
     columns = sorted({column_of(result) for result in results}, key=column_order)
     caption = (
-        "The default recipe in each key space. The first columns are single starts of 2,500 "
-        "batches at most; as it is: with up to eight starts and 10,000 "
-        f"batches (`lantm train TASK --space NAME`). {ENTRIES} {CHECKPOINT[checkpoint]} {NOT_RUN}"
+        "The default recipe in each key space. Columns with the name of a task alone are single "
+        f"starts of at most {SPACE_BUDGET['batches']:,} batches, repeat_copy with answers that "
+        "grow, the others with sizes; as it is: with up to eight starts and 10,000 batches "
+        "(`lantm train TASK --space NAME`); others: with these settings. "
+        f"{ENTRIES} {CHECKPOINT[checkpoint]} {NOT_RUN}"
     )
     rows = crossed(results, space_of, spaces, columns, column_of=column_of)
     return Table("Key spaces", caption, ["space", *columns], rows, labels=1)
@@ -111,11 +114,12 @@ AS_IT_IS = "as it is"
 """The default recipe with all its starts and batches."""
 
 
-def column_order(column: str) -> tuple[bool, int]:
-    """Within the budget first, in the order of the sweep."""
-    task, comma, _ = column.partition(",")
+def column_order(column: str) -> tuple[int, int, str]:
+    """Those of the sweep first, in its order, and those with other settings last."""
+    task, _, given = column.partition(", ")
     tasks = GRIDS["spaces"].tasks
-    return bool(comma), tasks.index(task) if task in tasks else len(tasks)
+    kind = ["", AS_IT_IS].index(given) if given in ("", AS_IT_IS) else 2
+    return kind, tasks.index(task) if task in tasks else len(tasks), column
 
 
 def lantm_s_table(results: Sequence[Result], checkpoint: str) -> Table:

@@ -62,6 +62,7 @@ class Local:
 
     def start(self, folder: Path) -> None:
         self.idle = [worker for worker in self.idle if worker.process.poll() is None]
+        (folder / LOG_FILE).write_bytes(b"")
         worker = self.idle.pop() if self.idle else self.launch(folder)
         self.busy[folder] = worker
         with suppress(BrokenPipeError):  # it has died, as will be seen
@@ -72,7 +73,7 @@ class Local:
         taken = {worker.slot for worker in self.busy.values()}
         slot = min(set(range(self.slots)) - taken)
         words = [sys.executable, "-m", "lantm.studies.sweep.worker"]
-        with one_core(slot), (folder / LOG_FILE).open("wb") as log:
+        with one_core(slot), (folder / LOG_FILE).open("ab") as log:
             process = subprocess.Popen(  # noqa: S603 - no shell, our own program
                 words if self.file is None else [*words, self.file],
                 stdin=subprocess.PIPE,
@@ -88,8 +89,7 @@ class Local:
         over: list[tuple[Path, str | None]] = []
         for folder, worker in list(self.busy.items()):
             code = worker.process.poll()
-            if not worker.answers.empty():
-                worker.answers.get()
+            if f"{folder}\n" in said(worker):
                 self.idle.append(worker)
                 over.append((folder, None))
             elif code is not None:
@@ -111,6 +111,11 @@ def tell(process: "subprocess.Popen[str]", text: str) -> None:
     assert process.stdin is not None  # noqa: S101 - it is a pipe
     process.stdin.write(text)
     process.stdin.flush()
+
+
+def said(worker: Worker) -> list[str]:
+    """The answers that have come since."""
+    return [worker.answers.get() for _ in range(worker.answers.qsize())]
 
 
 def lines(process: "subprocess.Popen[str]") -> "SimpleQueue[str]":

@@ -172,7 +172,7 @@ def rival_settings(task: str, model: str, regime: str) -> list[Settings]:
 
 def selected(configs: list[TrainConfig], rows: Sequence[Row]) -> list[TrainConfig]:
     """Those trained in the way of a model that is best on the validation problems of the trial,
-    and what is outside its budget. Of a model without a run there no way is selected.
+    and what is outside its budget.
     """
     known = zip((row["digest"] for row in rows), parse(rows), strict=True)
     promise = {digest: result.promise for digest, result in known}
@@ -180,13 +180,17 @@ def selected(configs: list[TrainConfig], rows: Sequence[Row]) -> list[TrainConfi
     def trial(config: TrainConfig) -> str:
         return dataclasses.replace(config, task=TRIAL, seed=1, test_far=False).digest
 
-    best: dict[str, str] = {}
+    ways: dict[str, dict[str, None]] = {}
     for config in configs:
-        model, way = config.model.model, trial(config)
-        told = way in promise and config.starts == 1
-        if told and promise[way] > promise.get(best.get(model, ""), (-1.0, -1.0)):
-            best[model] = way
-    return [c for c in configs if c.starts > 1 or trial(c) == best.get(c.model.model)]
+        if config.starts == 1:
+            ways.setdefault(config.model.model, {})[trial(config)] = None
+    untried = [model for model, way in ways.items() if not way.keys() <= promise.keys()]
+    if untried:
+        raise ValueError(
+            f"lantm sweep trial comes first; not tried in all ways: {', '.join(untried)}"
+        )
+    best = {max(way, key=lambda digest: promise[digest]) for way in ways.values()}
+    return [config for config in configs if config.starts > 1 or trial(config) in best]
 
 
 def first_seed(config: TrainConfig) -> str:

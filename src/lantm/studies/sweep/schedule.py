@@ -40,8 +40,8 @@ class Sweep:
         self.running: dict[Path, Run] = {}
         self.rows: list[Row] = []
         self.deaths: Counter[Path] = Counter()
-        self.ended: TrainConfig | None = None
-        """The program of the run that ended last."""
+        self.compiled: list[TrainConfig] = []
+        """The programs that idle workers have; the last of these workers is asked next."""
         known = {row["digest"]: row for row in read_results(self.results, missing_ok=True)}
         for config in configs:
             run = Run(self.root / config.name, config, config.digest)
@@ -99,22 +99,23 @@ class Sweep:
                     run.write_json(GRID_FILE, self.grid)
                 self.running[run.path] = run
                 engine.start(run.path)
+                del self.compiled[-1:]
             else:
                 taken.append(run)
         self.waiting += taken
 
     def turn(self, run: Run) -> int:
-        """What can go on with the compiled programs of the run that ended last comes first, then
-        what shares none with those that are running.
+        """What can go on with the compiled programs of the next worker comes first, then what
+        shares none with those that are running.
         """
         program = program_of(run.config)
-        if program == self.ended:
+        if [program] == self.compiled[-1:]:
             return 0
         return 1 + any(program == program_of(other.config) for other in self.running.values())
 
     def settle(self, run: Run, problem: str | None) -> None:
         """A run ended: with a result, or it waits for its next attempt."""
-        self.ended = program_of(run.config)
+        self.compiled.append(program_of(run.config))
         if problem is not None:
             self.deaths[run.path] += 1
             if run.result is None and self.deaths[run.path] == ATTEMPTS:

@@ -12,6 +12,7 @@ import textwrap
 import traceback
 from pathlib import Path
 from queue import SimpleQueue
+from typing import NoReturn
 
 import jax
 
@@ -61,12 +62,12 @@ def record_failure(run: Run, error: str) -> None:
     run.write_json("result.json", {"status": "failed", "error": error})
 
 
-def answer(folders: "SimpleQueue[str]") -> None:
+def answer(folders: "SimpleQueue[str]") -> NoReturn:
     """Work on what is asked for, for ever."""
     with os.fdopen(os.dup(1), "w") as answers:
         while True:
             folder = folders.get()
-            with (Path(folder) / LOG_FILE).open("wb") as log:
+            with (Path(folder) / LOG_FILE).open("ab") as log:
                 for stream in (sys.stdout, sys.stderr):
                     stream.flush()
                     os.dup2(log.fileno(), stream.fileno())
