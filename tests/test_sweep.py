@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -193,10 +194,12 @@ def test_grids_of_a_recipe_alone():
 def test_a_grid_may_try_another_recipe_than_its_own():
     """With overrides it is still another one."""
     grid = GRIDS["peers"]._replace(tasks=["copy"], models=["lantm"], seeds=[1])
+    grid = grid._replace(select=lambda runs, _: runs)
     *tried, once, ours = grid.configs({"validate_every": 250})
-    assert ours == lantm.configure("default", test_far=True, validate_every=250)
-    assert once == lantm.configure(**OUR_TRAINING, validate_every=250)
-    training = PLAIN_TRAINING | {"validate_every": 250}
+    every: dict[str, Any] = {"test_far": True, "validate_every": 250}
+    assert ours == lantm.configure("default", **every)
+    assert once == lantm.configure(**OUR_TRAINING, **every)
+    training = PLAIN_TRAINING | every
     assert tried == [lantm.configure("plain", lr=lr, **training) for lr in (0.001, 0.003)]
 
 
