@@ -364,9 +364,8 @@ def test_settings_of_the_updates_reach_them(tiny, tmp_path):
 
 
 @pytest.mark.parametrize("noisy", [{"weight_noise": 0.5}, {"noise": 1.0}], ids=" ".join)
-def test_one_program_serves_all_seeds(noisy, tiny, tmp_path, monkeypatch):
+def test_one_program_serves_all_seeds(noisy, tiny, tmp_path):
     """Though noise is of the seed: that of the run, not of the config it was compiled for."""
-    monkeypatch.setattr(training, "partial", partial)  # as users have it
     one, two = (Trainer(lantm.Run.create(tiny(seed=seed, **noisy), tmp_path)) for seed in (1, 2))
     padded = one.feed.batch(0)
     batch = [padded.inputs, padded.input_lengths, padded.answers, padded.answer_lengths]
