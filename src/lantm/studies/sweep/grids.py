@@ -245,7 +245,7 @@ SPACE_TASKS = ("copy", "reverse", "priority_sort", "repeat_copy")
 
 
 SPACE_BUDGET: Settings = {"batches": 2500, "starts": 1}
-"""The same for all: a single start shows more than eight do, and costs a tenth where it fails."""
+"""The same for all: a single start shows more than eight do, and costs less where it fails."""
 
 
 def space_settings(task: str, model: str, regime: str) -> list[Settings]:
